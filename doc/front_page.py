@@ -15,7 +15,7 @@ import pyarrow.parquet as parquet
 
 FOLDER = sys.argv[1] if len(sys.argv) > 1 else "results/zoo/2-cores_2026-11"
 README = sys.argv[2] if len(sys.argv) > 2 else "results/README.md"
-RESOLUTION, FAR, LEVEL, CONTROL = 0.001, 0.2, 0.05, "rope"
+RESOLUTION, FAR, LEVEL, CONTROL = 0.001, 0.05, 0.05, "rope"
 
 def bits(text, count):
     return np.unpackbits(np.frombuffer(base64.b64decode(text + "==="), np.uint8), bitorder="little")[:count].astype(float)
@@ -71,9 +71,10 @@ def holm(p):
 
 records = [json.loads(text) for text in parquet.read_table(FOLDER + "/records.parquet")["record"].to_pylist()]
 records = [r for r in records if r["grid"] and r["grid"].get("fresh") and r["status"]["state"] == "done"]
-runs, flops, training = {}, {}, {}  # runs: workload -> region -> encoding -> seed -> [(value, chance, answers)]
+runs, flops, training, labels = {}, {}, {}, {}  # runs: workload -> region -> encoding -> seed -> [(value, chance, answers)]
 for r in records:
     name, text = r["encoding"]["name"], r["task"]["headline"] == "perplexity"
+    labels[name] = r["encoding"]["label"]
     flops.setdefault(r["workload"], {})[name] = step = r["flops"]["train_step"]
     training.setdefault(r["workload"], {}).setdefault(name, []).append(step * r["train"]["steps"])
     for e in sorted(r["evals"], key=lambda e: (e["split"], e["len"])):
@@ -142,7 +143,7 @@ wrong = len(table) != len(lines)
 for line, (_, (name, row, ends)) in zip(table, sorted(lines.items(), reverse=True)):
     cells = [cell.strip() for cell in line.strip("|\n ").split("|")]
     shown = [float(x) for x in re.findall(r"-?[0-9.]+", cells[1].split("[")[1])]
-    same = [cells[1].split(" [")[0], *cells[2:]] == row and np.allclose(shown, ends, atol=0.4)
+    same = [cells[0], cells[1].split(" [")[0], *cells[2:]] == [labels[name], *row] and np.allclose(shown, ends, atol=0.4)
     wrong |= not same
     print("same" if same else f"DIFFERS from {cells}", name, *row, "[%.1f, %.1f]" % ends)
 print(f"{len(table)} rows, first rank of {several} workloads")

@@ -16,8 +16,10 @@ pub fn document(found: &HeadToHead) -> Document {
     let (a, b) = (&found.a, &found.b);
     let about = format!(
         "Differences are {} minus {}, paired by seed; differences of shares are in percentage points. Better: \
-         significant after Holm's correction. Not separable: not significant, which does not mean equal. Intervals \
-         are not corrected. A report corrects over all pairs of its encodings and therefore separates fewer pairs.",
+         p at most 0.05, and above chance. Not separable: not significant, which does not mean equal. Each row of the \
+         table of all workloads is one test; without any difference, one row in 20 would be significant by chance. \
+         Tables by split and length have Holm's correction. Intervals are not corrected. A report corrects over all \
+         pairs of its encodings and therefore separates fewer pairs.",
         a.name, b.name
     );
     let figures = region_names(found).into_iter().filter_map(|region| figure(found, region));

@@ -180,15 +180,26 @@ fn check_interval(
     );
 }
 
+/// Settings of the report of a folder: those of its suite.
+fn settings_of(folder: &Path) -> Settings {
+    let suite = folder.parent().unwrap().file_name().unwrap().to_string_lossy();
+    let suites = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/train/suites");
+    let text = std::fs::read_to_string(suites.join(format!("{suite}.toml"))).unwrap();
+    let mut suite: toml::Table = toml::from_str(&text).unwrap();
+    let mut settings = toml::Table::new();
+    for (section, field) in [("question", "question"), ("claim", "claims"), ("use", "uses")] {
+        settings.extend(suite.remove(section).map(|value| (field.to_owned(), value)));
+    }
+    settings.try_into().unwrap()
+}
+
 #[expect(clippy::too_many_lines, reason = "one check for each kind of number")]
 fn check(folder: &Path) {
     let mut records = read_dir(folder).unwrap();
     records.iter_mut().for_each(only_unseen);
     let (frames, errors) = analysis::frame::read_frames(folder).unwrap();
     assert!(errors.is_empty(), "{errors:?}");
-    let stored = std::fs::read_to_string(folder.join("report.json")).unwrap();
-    let stored: serde_json::Value = serde_json::from_str(&stored).unwrap();
-    let settings: Settings = serde_json::from_value(stored["settings"].clone()).unwrap();
+    let settings = settings_of(folder);
     let report = Report::with(frames, &ReportMeta::default(), &settings).unwrap();
     let mut found = uses(&report);
     // One for each use, and one for all tasks.

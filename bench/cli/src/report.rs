@@ -1,18 +1,19 @@
 //! `pe-bench report`: reports from existing records.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
 use percent_encoding::{percent_encode, utf8_percent_encode};
+use records::settings::Settings;
 use reports::document::Table;
 use serde::{Deserialize, Serialize};
 
 use super::columns::TerminalTable;
 use super::folders;
-use super::out::say;
 use super::page::{LinkArgs, NOT_IN_LINKS, OpenArgs};
+use super::prose::say_markdown;
 use super::references::known;
 use train::speed::SpeedRow;
 use train::suite::{self, Overrides};
@@ -44,10 +45,7 @@ impl Criteria {
     ///
     /// # Errors
     /// If the file cannot be read, or a field is unknown or out of range; the error names it.
-    pub(super) fn over(
-        &self,
-        suite: records::settings::Settings,
-    ) -> anyhow::Result<records::settings::Settings> {
+    pub(super) fn over(&self, suite: Settings) -> anyhow::Result<Settings> {
         let mut settings = match &self.settings {
             Some(path) => read(path)?,
             None => suite,
@@ -60,7 +58,7 @@ impl Criteria {
     }
 }
 
-fn read(path: &Path) -> anyhow::Result<records::settings::Settings> {
+fn read(path: &Path) -> anyhow::Result<Settings> {
     let text = tasks::read_text(path).context("--settings")?;
     toml::from_str(&text).map_err(|error| {
         let said = pe_zoo::settings::explain(&error.to_string());
@@ -95,7 +93,7 @@ pub(super) struct StoredReport {
     /// Title of the suite.
     pub(super) title: String,
     /// Criteria of the report.
-    pub(super) settings: records::settings::Settings,
+    pub(super) settings: Settings,
 }
 
 /// File of a [`StoredReport`] in a results folder.
@@ -112,10 +110,11 @@ impl StoredReport {
         Ok(written.map_err(tasks::FileError::of("write", &path))?)
     }
 
-    /// Reads the file of a results folder; `None` if it has none, as in older versions.
+    /// Reads the file of a results folder; `None` if it has none.
     pub(super) fn read(folder: &Path) -> anyhow::Result<Option<Self>> {
         let path = folder.join(STORED);
-        if !path.exists() {
+        // A link that leads nowhere is damage, not absence.
+        if path.symlink_metadata().is_err() {
             return Ok(None);
         }
         let advice = || {
@@ -130,11 +129,14 @@ impl StoredReport {
     }
 }
 
-/// Returns the title of a built-in suite; the name of any other.
-fn title_of(suite: &str) -> String {
+/// Returns the title and criteria of a built-in suite; the name of any other, with the defaults.
+fn stored_of(suite: &str) -> StoredReport {
     let text = suite::BUILT_IN.iter().find(|(name, _)| *name == suite);
     let parsed = text.and_then(|(name, text)| suite::parse(name, text, &Overrides::default()).ok());
-    parsed.map_or_else(|| suite.to_owned(), |suite| suite.title)
+    match parsed {
+        Some(suite) => StoredReport { title: suite.title, settings: suite.report },
+        None => StoredReport { title: suite.to_owned(), settings: Settings::default() },
+    }
 }
 
 /// Prints the main table of a report, with a star at the results of the first rank.
@@ -149,10 +151,19 @@ pub(super) fn say_results(table: &Table) {
         }
     }
     columns.say();
+    let mut scores: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (workload, score) in table.columns.iter().filter_map(|head| head.split_once('\n')) {
+        scores.entry(score).or_default().push(workload);
+    }
+    let is_one = scores.len() == 1;
+    let scores = scores.into_iter().map(|(score, of)| {
+        if is_one { score.to_owned() } else { format!("{score} ({})", of.join(", ")) }
+    });
+    say_markdown(&format!("Scores: {}.", scores.collect::<Vec<_>>().join("; ")));
     if has_first {
-        say(
-            "*: first rank: the best encoding, and all encodings that do not differ significantly from it with these \
-             seeds",
+        say_markdown(
+            "*: first rank, that is, the best encoding and those that these seeds do not separate from it, if they are \
+             near it.",
         );
     }
 }
@@ -198,17 +209,19 @@ pub(super) fn report(arguments: &ReportArgs) -> anyhow::Result<()> {
 pub(super) fn gathered(
     folders: &[PathBuf],
     named: &str,
-) -> anyhow::Result<(analysis::frame::Frames, analysis::ReportMeta, records::settings::Settings)> {
+) -> anyhow::Result<(analysis::frame::Frames, analysis::ReportMeta, Settings)> {
     let mut frames = analysis::frame::Frames::of(&[])?;
     let mut skipped = Vec::new();
     let (mut titles, mut settings) = (BTreeSet::new(), Vec::new());
     for (folder, (own, errors)) in folders.iter().zip(folders::frames(folders)?) {
         skipped.extend(folders::messages(&errors));
-        if let Some(StoredReport { title, settings: own }) = StoredReport::read(folder)? {
+        let stored = match StoredReport::read(folder)? {
+            Some(stored) => vec![stored],
+            None => own.suites()?.iter().map(|suite| stored_of(suite)).collect(),
+        };
+        for StoredReport { title, settings: own } in stored {
             titles.insert(title);
             settings.push(own);
-        } else {
-            titles.extend(own.suites()?.iter().map(|suite| title_of(suite)));
         }
         frames.append(own)?;
     }
@@ -222,7 +235,7 @@ pub(super) fn gathered(
     let title = titles.into_iter().collect::<Vec<_>>().join("; ");
     let command = format!("pe-bench report {named}");
     let first = settings.first().filter(|first| settings.iter().all(|other| other == *first));
-    let settings = first.filter(|_| settings.len() == folders.len()).cloned().unwrap_or_default();
+    let settings = first.cloned().unwrap_or_default();
     let known = known(&frames.trained()?);
     Ok((frames, analysis::ReportMeta { title, command, skipped, ..known }, settings))
 }

@@ -38,7 +38,7 @@ pub struct JudgedClaim {
     pub answers: Vec<Answer>,
 }
 
-/// Corrects the comparisons of all claims as one family: a report with many claims has many chances of a false one.
+/// Corrects the comparisons of these claims as one family: a report with many claims has many chances of a false one.
 pub(super) fn correct(claims: &mut [JudgedClaim]) {
     let planned = claims.iter().flat_map(|claim| &claim.answers).map(|answer| answer.planned).sum();
     let family: Vec<Contrast> = claims
@@ -132,5 +132,19 @@ mod tests {
         assert_eq!(both[0].answers[0].lines[0].comparison.family, 6);
         assert_eq!(both[1].answers[0].lines[2].comparison.family, 6);
         assert_eq!(verdicts(&both[1]), [Contradicted, Holds, Undecided]);
+    }
+
+    #[test]
+    fn planned_contrasts_are_corrected_one_by_one() {
+        let text = "text = 'a'\nsource = 'planned contrast'\nrecipe = 'b'\ncomparisons = [{ encodings = ['cope', 'rope'] }]";
+        let claim: PaperClaim = toml::from_str(text).unwrap();
+        let family = |correct_each_claim: bool| {
+            let claims = vec![claim.clone(), claim.clone()];
+            let settings = Settings { claims, correct_each_claim, ..Settings::default() };
+            let frames = Frames::of(&records()).unwrap();
+            let report = Report::with(frames, &ReportMeta::default(), &settings).unwrap();
+            report.claims[1].answers[0].lines[0].comparison.family
+        };
+        assert_eq!((family(false), family(true)), (6, 3));
     }
 }

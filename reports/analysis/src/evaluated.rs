@@ -161,6 +161,19 @@ impl SeedRun {
         (count > 0).then(|| Self { evals: outside.map(change).collect(), ..self.clone() })
     }
 
+    /// Keeps of each region outside of the training distribution the evaluations at its greatest length.
+    #[must_use]
+    pub fn at_longest(mut self) -> Self {
+        let len = |region: Region| {
+            self.evals.iter().filter(|eval| eval.region == region).map(|eval| eval.len).max()
+        };
+        let longest = Region::ALL.map(|region| (region, len(region)));
+        self.evals.retain(|eval| {
+            eval.region == Region::Inside || longest.contains(&(eval.region, Some(eval.len)))
+        });
+        self
+    }
+
     /// Sets the region and the chance of each evaluation. Records of schema 2 do not name the training splits: these are
     /// the splits with an evaluation in distribution or with a known chance.
     fn placed(mut self, train_len: u64, task_chance: Option<f64>) -> Self {

@@ -58,6 +58,10 @@ pub struct LeaderWithout {
     pub encoding: String,
     /// Its interquartile mean above chance on the other workloads.
     pub value: f64,
+    /// Name of the encoding behind it.
+    pub second: String,
+    /// Interquartile mean above chance of that encoding.
+    pub second_value: f64,
 }
 
 /// Performance profile of an encoding.
@@ -189,13 +193,13 @@ fn leader_without(
     let score = |(encoding, tasks): &(&str, Vec<TaskScores>)| {
         let others = tasks.iter().enumerate().filter(|(task, _)| *task != index);
         let mut seeds: Vec<f64> = others.flat_map(|(_, task)| task.seeds.clone()).collect();
-        LeaderWithout {
-            workload: workload.to_owned(),
-            encoding: (*encoding).to_owned(),
-            value: interquartile_mean(&mut seeds),
-        }
+        ((*encoding).to_owned(), interquartile_mean(&mut seeds))
     };
-    all.iter().map(score).reduce(|best, next| if next.value > best.value { next } else { best })
+    let mut scores: Vec<(String, f64)> = all.iter().map(score).collect();
+    scores.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    let mut scores = scores.into_iter();
+    let ((encoding, value), (second, second_value)) = scores.next().zip(scores.next())?;
+    Some(LeaderWithout { workload: workload.to_owned(), encoding, value, second, second_value })
 }
 
 /// The result of an encoding, if it is ranked.

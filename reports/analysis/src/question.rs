@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::contrast::{Contrast, judge};
 use super::evaluated::SeedRun;
-use super::ranking::{EncodingResult, Ranking, STANDING, separable};
+use super::ranking::{EncodingResult, RankedPair, Ranking, STANDING, separable};
 use records::Metric;
 use records::number::separator;
 use records::settings::Question;
@@ -41,6 +41,17 @@ impl AnswerLine {
     /// Returns the result of one of the two encodings by its name; `None` for any other.
     pub fn result(&self, encoding: &str) -> Option<&EncodingResult> {
         self.ranking.results.iter().find(|result| result.encoding == encoding)
+    }
+
+    /// Returns the comparison as gains of the encoding of this name over the other.
+    pub fn gains(&self, encoding: &str) -> Comparison {
+        let is_better = |pair: &RankedPair| pair.better == encoding;
+        let paired = self.comparison.paired;
+        let paired = match self.ranking.pairs.first() {
+            Some(pair) if !is_better(pair) => paired.reversed(),
+            _ => paired,
+        };
+        Comparison { paired, ..self.comparison }
     }
 
     /// Returns the name of the encoding that is significantly better; `None` if neither is.
@@ -110,7 +121,7 @@ pub(super) fn rank_asked(
             .iter()
             .filter_map(|run| run.outside(|_, inside| inside + bound))
             .map(|run| SeedRun { encoding: kept.clone(), ..run });
-        own.iter().copied().cloned().chain(kept).collect()
+        own.iter().copied().cloned().chain(kept).map(SeedRun::at_longest).collect()
     } else {
         own.cloned().collect()
     };

@@ -11,7 +11,11 @@
 //! the others are ranked without it. Nothing is better than another unless it is above chance; that of token accuracy
 //! is not known.
 
+mod by_mean;
+
 use std::collections::{BTreeMap, BTreeSet};
+
+pub use self::by_mean::{MeanResult, by_mean};
 
 use super::answers::AnswerTable;
 use super::contrast::{Contrast, ContrastSide, judge};
@@ -25,8 +29,8 @@ pub(super) const STANDING: [Region; 4] =
     [Region::Longer, Region::Shifted, Region::Both, Region::Inside];
 
 /// Difference from the leader of a group beyond which an encoding that cannot be separated from it does not share its rank:
-/// 20 points of a share, or 0.2 nats.
-pub const FAR: f64 = 0.2;
+/// 5 points of a share, or 0.05 nats.
+pub const FAR: f64 = 0.05;
 
 /// Place of an encoding relative to the best.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,8 +62,8 @@ pub struct EncodingResult {
     /// Rank relative to the best encoding.
     pub rank: Rank,
     /// Rank number, shared by encodings without a significant difference ([`rank_groups`]); `None` if not ranked, if
-    /// there are too few seeds for its rank ([`Rank::TooFewSeeds`]) or for any ([`Ranking::seeds_needed`]), or if it is
-    /// [`FAR`] behind the leader of its group, from which only the scatter of seeds keeps it.
+    /// there are too few seeds for its rank ([`Rank::TooFewSeeds`]) or for any ([`Ranking::seeds_needed`]), if it is
+    /// [`FAR`] behind the leader of its group, from which only the scatter of seeds keeps it, or if there is one rank only.
     pub group: Option<u32>,
     /// Whether the interval of the mean, or the mean if there is no interval, is above chance; `None` if the chance
     /// is unknown.
@@ -281,6 +285,10 @@ impl Ranking {
                 let has_group = |at: &usize| self.seeds_needed.is_none() && !is_far(*at);
                 s.group = at.filter(has_group).map(|at| groups[at]);
             }
+        }
+        // A rank that all share says nothing.
+        if !self.has_several_ranks() {
+            self.results.iter_mut().for_each(|result| result.group = None);
         }
         self.pairs = verdicts
             .into_iter()

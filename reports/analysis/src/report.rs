@@ -224,7 +224,14 @@ impl Report {
             let answers = answers.by_ref().take(claim.comparisons.len()).collect();
             report.claims.push(JudgedClaim { claim: claim.clone(), answers });
         }
-        claim::correct(&mut report.claims);
+        let family = if settings.correct_each_claim { 1 } else { report.claims.len().max(1) };
+        report.claims.chunks_mut(family).for_each(claim::correct);
+        // A question that is also a claim has the verdict of the claim.
+        if let Some(answer) = &mut report.answer {
+            let mut of_claims = report.claims.iter().flat_map(|claim| &claim.answers);
+            let same = of_claims.find(|own| own.question == answer.question);
+            *answer = same.unwrap_or(answer).clone();
+        }
         Ok(report)
     }
 

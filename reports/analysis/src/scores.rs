@@ -27,6 +27,9 @@ const OPTIONAL: [&str; 9] = [
     "peak_bytes",
 ];
 
+/// Backend of the records of a table of scores.
+pub const PROGRAM: &str = "another program";
+
 /// Split whose samples have the distribution of the training samples, where the column `trained` does not say it.
 const TRAINED: &str = "in-distribution";
 
@@ -34,8 +37,11 @@ const TRAINED: &str = "in-distribution";
 #[derive(Debug, thiserror::Error)]
 pub enum ScoresError {
     /// The text is not CSV.
-    #[error("expected CSV with column names in its first line: {0}")]
-    NotCsv(#[from] PolarsError),
+    #[error("expected CSV with column names in its first line: {reason}")]
+    NotCsv {
+        /// Problem of the parser.
+        reason: String,
+    },
     /// A column is missing or unknown.
     #[error(
         "{problem}; expected the columns {}, and any of the optional columns {}",
@@ -71,13 +77,17 @@ pub fn records_of_scores(
     label: impl Fn(&str) -> String,
 ) -> Result<Vec<RunRecord>, ScoresError> {
     let table = read(csv)?;
-    let mut cells: BTreeMap<[&str; 3], RunRecord> = BTreeMap::new();
+    let mut cells: BTreeMap<(&str, &str, u64), RunRecord> = BTreeMap::new();
+    let mut metrics: BTreeMap<&str, &str> = BTreeMap::new();
     for at in 0..table.height() {
         let row = ScoreRow { table: &table, at };
         let encoding = row.required("encoding")?;
         let task = row.required("task")?;
-        let seed = row.required("seed")?;
-        let record = match cells.entry([task, encoding, seed]) {
+        let seed = row.whole("seed")?;
+        if *metrics.entry(task).or_insert(row.headline()) != row.headline() {
+            return Err(row.refused("metric", "the same metric in all lines of a task"));
+        }
+        let record = match cells.entry((task, encoding, seed)) {
             std::collections::btree_map::Entry::Occupied(cell) => cell.into_mut(),
             std::collections::btree_map::Entry::Vacant(cell) => {
                 cell.insert(row.cell(label(encoding))?)
@@ -95,12 +105,28 @@ pub fn records_of_scores(
 /// Reads a table of texts and checks its columns.
 fn read(csv: &[u8]) -> Result<DataFrame, ScoresError> {
     let options = CsvReadOptions::default().with_infer_schema_length(Some(0));
-    let table = options.into_reader_with_file_handle(Cursor::new(csv)).finish()?;
+    let table = options.into_reader_with_file_handle(Cursor::new(csv)).finish();
+    let table = table.map_err(|error| match error {
+        // The library's own messages recommend its options.
+        PolarsError::ComputeError(text) if text.contains("more fields than") => {
+            let problem = "a line has more fields than the first line has column names".to_owned();
+            ScoresError::Columns { problem }
+        }
+        other => {
+            let text = other.to_string();
+            let advice = ["\n", "Consider ", "You might "].into_iter();
+            let end = advice.filter_map(|words| text.find(words)).min().unwrap_or(text.len());
+            ScoresError::NotCsv { reason: text[..end].trim().to_owned() }
+        }
+    })?;
     let names = table.get_column_names();
     let names = names.iter().map(|name| name.as_str()).collect::<Vec<_>>();
     let problem = |problem| Err(ScoresError::Columns { problem });
     if let Some(missing) = REQUIRED.iter().find(|name| !names.contains(name)) {
         return problem(format!("no column `{missing}`"));
+    }
+    if let Some((twice, _)) = names.iter().find_map(|name| name.split_once("_duplicated_")) {
+        return problem(format!("the column `{twice}` is there twice"));
     }
     let known = |name: &&&str| REQUIRED.contains(*name) || OPTIONAL.contains(*name);
     if let Some(unknown) = names.iter().find(|name| !known(name)) {
@@ -150,6 +176,23 @@ impl<'a> ScoreRow<'a> {
 
     fn count(&self, column: &'static str) -> Result<Option<u64>, ScoresError> {
         self.value(column, "a whole number")
+    }
+
+    fn number(&self, column: &'static str) -> Result<Option<f64>, ScoresError> {
+        Ok(self.count(column)?.map(|count| count as f64))
+    }
+
+    /// Score of guessing.
+    fn chance(&self, metric: Metric) -> Result<Option<f64>, ScoresError> {
+        let chance = self.value::<f64>("chance", "a number")?;
+        let (is_possible, expected): (fn(f64) -> bool, &str) = match metric {
+            Metric::Perplexity => (|x| x.is_finite() && x >= 1.0, "a perplexity of at least 1"),
+            _ => (|x| (0.0..=1.0).contains(&x), "an exact match from 0 to 1"),
+        };
+        match chance {
+            Some(number) if !is_possible(number) => Err(self.refused("chance", expected)),
+            known => Ok(known),
+        }
     }
 
     fn positive(&self, column: &'static str) -> Result<Option<f64>, ScoresError> {
@@ -224,8 +267,8 @@ impl<'a> ScoreRow<'a> {
                 threads: 1,
                 jobs: 1,
             },
-            backend: "another program".to_owned(),
-            engine: "another program".to_owned(),
+            backend: PROGRAM.to_owned(),
+            engine: PROGRAM.to_owned(),
             score_form: None,
             precision: "unknown".to_owned(),
             commit: None,
@@ -247,14 +290,18 @@ impl<'a> ScoreRow<'a> {
 
     fn evaluation(&self, cell: &RunRecord) -> Result<EvalPoint, ScoresError> {
         let metric = self.metric()?;
-        if self.headline() != cell.task.headline {
-            return Err(self.refused("metric", "the same metric in all lines of a task"));
-        }
-        if self.whole("train_len")? != cell.train_len {
-            return Err(self.refused(
-                "train_len",
-                "the same train_len in all lines of an encoding, task and seed",
-            ));
+        let costs = [
+            ("train_len", Some(self.whole("train_len")? as f64), Some(cell.train_len as f64)),
+            ("params", self.number("params")?, Some(cell.params.total as f64)),
+            ("step_flops", self.number("step_flops")?, Some(cell.flops.train_step as f64)),
+            ("step_seconds", self.positive("step_seconds")?, cell.train.step_seconds_median),
+            ("peak_bytes", self.number("peak_bytes")?, cell.peak_bytes.map(|bytes| bytes as f64)),
+        ];
+        for (column, own, of_cell) in costs {
+            if own.is_some() && own != of_cell {
+                let expected = "the same value in all lines of an encoding, task and seed";
+                return Err(self.refused(column, expected));
+            }
         }
         let (split, len) = (self.required("split")?, self.whole("len")?);
         let trained = self.value("trained", "true or false")?.unwrap_or(split == TRAINED);
@@ -287,7 +334,7 @@ impl<'a> ScoreRow<'a> {
             perplexity: if exact { f64::NAN } else { score },
             bits_per_byte: None,
             seconds: f64::NAN,
-            chance: self.value("chance", "a number")?,
+            chance: self.chance(metric)?,
             outcomes: answers
                 .map(|answers| Outcomes { questions, answers: Answers::ExactMatch(answers) }),
             unseen: None,

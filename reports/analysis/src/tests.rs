@@ -119,7 +119,7 @@ const CLAIMED: usize = 12;
 struct Shares {
     /// An encoding differs from the control.
     contrasts: f64,
-    /// An encoding does not share the first rank.
+    /// An encoding has a rank behind the first.
     ranks: f64,
     /// A claim holds or is contradicted.
     claims: f64,
@@ -148,7 +148,7 @@ fn differences(shift: f64) -> Shares {
         };
         contrasts += u32::from(ranking.contrasts("rope").iter().any(|pair| found(&pair)));
         let behind =
-            |name: &str| ranking.results.iter().any(|r| r.encoding == name && r.group != Some(1));
+            |name: &str| ranking.results.iter().any(|r| r.encoding == name && r.group > Some(1));
         let is_behind =
             if shift == 0.0 { NAMES.iter().any(|name| behind(name)) } else { behind("rope") };
         ranks += u32::from(is_behind);

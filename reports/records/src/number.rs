@@ -44,9 +44,12 @@ pub fn p_value(p: f64) -> String {
     if p < 1e-4 { "< 0.0001".to_owned() } else { format!("= {}", two_digits(p)) }
 }
 
-/// Formats the smallest p-value that a test can give, with a relation: `≤ 0.0001`.
+/// Formats the smallest p-value that a test can give, rounded up to two significant digits, with a relation: `≤ 0.0011`.
 pub fn least_p_value(p: f64) -> String {
-    format!("≤ {}", two_digits(p).trim_end_matches('0').trim_end_matches('.'))
+    let unit = 10_f64.powf(p.log10().floor() - 1.0);
+    // Steps that are whole but for rounding stay.
+    let up = (p / unit - 1e-9).ceil() * unit;
+    format!("≤ {}", two_digits(up).trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// Formats a number between 0.0001 and 1 with two significant digits.

@@ -54,6 +54,10 @@ pub struct Settings {
     /// Claims of papers with which the report compares the results. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<PaperClaim>,
+    /// Whether Holm's correction runs over the comparisons of each claim alone, as for contrasts that a plan defines one by one.
+    /// Default: false, over those of all claims.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub correct_each_claim: bool,
     /// Uses of encodings; the report begins with the best encodings for each use. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub uses: Vec<UseCase>,
@@ -68,6 +72,7 @@ impl Default for Settings {
             ablation_base: None,
             question: None,
             claims: Vec::new(),
+            correct_each_claim: false,
             uses: Vec::new(),
         }
     }

@@ -168,6 +168,9 @@ fn used(difference: &Difference) -> String {
     };
     let bound = match *test {
         "paired t" => format!(" (p at least {})", two_digits(minimum_p_value(*n))),
+        _ if difference.question_error.is_some() => {
+            " or t test over seeds and questions, whichever p is larger".to_owned()
+        }
         _ => String::new(),
     };
     let needed = difference.seeds_needed.map_or_else(String::new, |needed| {

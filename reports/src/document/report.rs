@@ -106,7 +106,7 @@ fn quietened(mut section: Section, coloured: &[usize]) -> Section {
 }
 
 /// Number of sentences of a paragraph, beyond which they are a list.
-const MOST_PROSE: usize = 6;
+const MOST_PROSE: usize = 2;
 
 /// Returns which encoding is for which use, the results in a few sentences, and what is not counted.
 fn findings(report: &Report) -> Vec<Element> {

@@ -64,7 +64,7 @@ pub enum Element {
 /// Answer in short: an encoding with its score.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnswerCard {
-    /// Question in a phrase: `Best at RoPE's cost`.
+    /// Question in a phrase: `RoPE, for comparison`.
     pub asked: String,
     /// Name of the encoding, which leads to its section.
     pub encoding: TableCell,

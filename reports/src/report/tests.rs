@@ -64,7 +64,7 @@ fn the_same_records_in_any_order_give_the_same_bytes() {
         "tables/slices.csv",
         "tables/cells.csv",
         "tables/summary.tex",
-        "figures/flip-flop-exact-match-on-sparse.svg",
+        "figures/flip-flop-exact-match-split-sparse.svg",
     ] {
         assert!(a.contains_key(Path::new(name)), "{name} is not in {:?}", a.keys());
     }

@@ -62,6 +62,40 @@ fn answers_and_costs_are_kept() {
 }
 
 #[test]
+fn lines_of_a_cell_or_task_that_disagree_are_refused() {
+    let refused = |lines: &[&str], expected: &str| {
+        let error = read(lines).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    // One seed in two forms.
+    for seed in ["00", "+0"] {
+        let again = format!("rope,copy,8,{seed},s,8,0.9");
+        refused(&[HEAD, "rope,copy,8,0,s,8,0.5", &again], "line 3: split is `s`");
+    }
+    let metric = format!("{HEAD},metric");
+    refused(
+        &[&metric, "rope,copy,8,0,s,8,0.5,", "alibi,copy,8,0,s,8,1.5,perplexity"],
+        "line 3: metric is `perplexity`, expected the same metric",
+    );
+    let costs = format!("{HEAD},params,step_flops,chance");
+    let first = "rope,copy,8,0,s,8,0.5,10,5,0.1";
+    refused(&[&costs, first, "rope,copy,8,0,s,16,0.5,99,5,0.1"], "line 3: params is `99`");
+    refused(&[&costs, first, "rope,copy,8,0,s,16,0.5,10,7,0.1"], "line 3: step_flops is `7`");
+    assert_eq!(read(&[&costs, first, "rope,copy,8,0,s,16,0.5,,,"]).unwrap().len(), 1);
+    for chance in ["NaN", "inf", "-5", "1e300"] {
+        let line = format!("rope,copy,8,0,s,8,0.5,10,5,{chance}");
+        refused(
+            &[&costs, &line],
+            &format!("line 2: chance is `{chance}`, expected an exact match"),
+        );
+    }
+    refused(&[&format!("{HEAD},score"), "rope,copy,8,0,s,8,0.5,0.6"], "`score` is there twice");
+    refused(&[HEAD, "rope,copy,8,0,s,8,0.5,7"], "a line has more fields than the first line");
+    let open = read(&[HEAD, "rope,copy,8,0,\"s,8,0.5"]).unwrap_err().to_string();
+    assert!(!open.contains("infer_schema") && !open.contains("Consider"), "{open}");
+}
+
+#[test]
 fn what_cannot_be_used_is_named_with_its_line() {
     let refused = |lines: &[&str], expected: &str| {
         let error = read(lines).unwrap_err().to_string();

@@ -17,7 +17,8 @@ pub struct PaperClaim {
     /// Result that the claim expects of each comparison.
     #[serde(default)]
     pub expected: ExpectedResult,
-    /// Comparisons; Holm's correction covers the planned workloads of all comparisons of all claims.
+    /// Comparisons. Holm's correction covers the planned workloads of all comparisons of all claims, or of this claim with
+    /// `correct_each_claim`.
     pub comparisons: Vec<Question>,
 }
 

@@ -25,7 +25,8 @@ pub struct Question {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub change: bool,
     /// Largest rise of the perplexity, in percent of its value in distribution, that counts as no rise. `encodings`
-    /// then names one encoding twice. Its perplexity is compared with its value in distribution, raised by this margin.
+    /// then names one encoding twice. Its perplexity at the longest evaluated length is compared with its value in distribution,
+    /// raised by this margin.
     /// Workloads that are ranked by another metric have no answer then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margin_percent: Option<u32>,

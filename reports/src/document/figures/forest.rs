@@ -76,8 +76,11 @@ fn figure(report: &Report, unit: &DifferenceUnit) -> Option<Figure> {
             let names = answer.question.compared();
             let encoding =
                 if one_pair { String::new() } else { format!("{}: ", report.display(&names[0])) };
-            let region =
-                if one_region { String::new() } else { format!(", {}", line.ranking.region.id()) };
+            let region = if one_region {
+                String::new()
+            } else {
+                format!(", {}", line.ranking.region.name())
+            };
             let label = format!("{encoding}{}{region}", line.workload);
             Series { label, ..row(report, &names[0], line, unit) }
         };
@@ -125,9 +128,7 @@ pub(crate) fn against_rope(
 
 /// Returns the difference of a comparison, positive where the encoding of this name is better.
 fn row(report: &Report, first: &str, line: &AnswerLine, unit: &DifferenceUnit) -> Series {
-    let paired = &line.comparison.paired;
-    let is_first = line.ranking.pairs.first().is_some_and(|pair| pair.better == first);
-    let paired = if is_first { *paired } else { paired.reversed() };
     let look = line.better().and_then(|name| report.encoding(name)).map_or(NEUTRAL, |e| e.look);
-    Series { look, label: String::new(), points: vec![unit.point(&paired)] }
+    let point = unit.point(&line.gains(first).paired);
+    Series { look, label: String::new(), points: vec![point] }
 }

@@ -89,7 +89,7 @@ pub(crate) fn figures(report: &Report, workload: &Workload, metric: Metric) -> V
         let level = if guessing { chance(&rows, |row| row.len as f64) } else { None };
         let lines = Lines::new(x, y, Marks::Points, series);
         let plot = Plot::Lines(Lines { rules: rules.clone(), level, ..lines });
-        let title = format!("{}: {} on {split}", workload.name, metric.name());
+        let title = format!("{}: {}, split {split}", workload.name, metric.name());
         figures.push(figure(title, plot));
     }
     if !single.is_empty() {

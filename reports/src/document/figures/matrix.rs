@@ -42,7 +42,7 @@ pub(super) fn figure(report: &Report, overall: &Overall) -> Option<Figure> {
     let columns = workloads.iter().map(|workload| workload.name.clone()).collect();
     let caption = format!(
         "Exact match in percent, mean over seeds, in the region by which the workload is ranked; encodings are sorted \
-         by {}. Hatched: below {:.0}% in distribution, so the encoding has not learned the task.",
+         by {}. Hatched: mean in distribution below {:.0}%.",
         Overall::NAME,
         100.0 * LEARNED
     );

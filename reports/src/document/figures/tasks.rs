@@ -198,7 +198,10 @@ fn price(report: &Report, overall: &Overall, price: &RelativePrice) -> Option<Fi
     Some(over_tasks(&title, caption, plot))
 }
 
-/// Mean ranks with bars of the critical difference.
+/// Fewest workloads over which mean ranks are drawn: their test takes the workloads as a sample of many.
+const FEWEST: u32 = 5;
+
+/// Mean ranks with bars of the critical difference; `None` for few workloads.
 fn mean_ranks(report: &Report, overall: &Overall) -> Option<Figure> {
     let ranks = &overall.ranks;
     let half = 0.5 * ranks.critical_difference;
@@ -230,5 +233,6 @@ fn mean_ranks(report: &Report, overall: &Overall) -> Option<Figure> {
         rules: Vec::new(),
         groups: vec![(String::new(), series)],
     });
-    (overall.ranked.len() > 2).then(|| over_tasks("mean ranks", caption, plot))
+    let tells = overall.ranked.len() > 2 && ranks.tasks >= FEWEST;
+    tells.then(|| over_tasks("mean ranks", caption, plot))
 }

@@ -24,10 +24,10 @@ fn splits_with_lengths_have_lines_and_the_others_share_dots() {
     assert_eq!(
         titles,
         [
-            "flip-flop: exact match on sparse",
+            "flip-flop: exact match, split sparse",
             "flip-flop: exact match, splits of one length",
             "flip-flop: single seeds",
-            "flip-flop: token accuracy on sparse",
+            "flip-flop: token accuracy, split sparse",
             "flip-flop: token accuracy, splits of one length",
             "flip-flop: training loss",
             "text: perplexity",

@@ -117,7 +117,7 @@ fn contests(report: &Report, name: &str) -> Table {
             TableCell { detail, ..workloads::name(workload) }
         })
         .column("score", |(_, ranking, result)| {
-            let strong = result.group == Some(1) && ranking.has_several_ranks();
+            let strong = result.group == Some(1);
             let metric = ranking.metric;
             TableCell::optional(result.estimate, |estimate| {
                 let interval = estimate.ci95.map(|ci| format!("[{}]", metric.show_interval(ci)));

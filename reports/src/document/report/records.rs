@@ -77,7 +77,8 @@ fn own_settings(cells: &[(CellRow, SettingLines)], shared: &SettingLines) -> Vec
     }
     let elements =
         seeds.into_iter().filter(|(lines, _)| !lines.is_empty()).flat_map(|(lines, seeds)| {
-            let seeds = format!("Settings of seeds {}:", joined(seeds, ", "));
+            let plural = if seeds.len() == 1 { "" } else { "s" };
+            let seeds = format!("Settings of seed{plural} {}:", joined(seeds, ", "));
             [Element::Prose(seeds), Element::Code(joined(lines, "\n"))]
         });
     elements.collect()

@@ -33,7 +33,8 @@ pub(super) fn section(report: &Report, workload: &Workload, by_length: &[Figure]
         tables::costs(report, workload).with_id(id("costs", workload)),
         tables::flops(report, workload).with_id(id("flops", workload)),
     ];
-    let costs = costs.map(Element::Table);
+    // Runs of other programs may have no costs.
+    let costs = costs.into_iter().filter(|table| table.columns.len() > 1).map(Element::Table);
     let costs =
         figures::cost::figures(report, workload).into_iter().map(Element::Figure).chain(costs);
     let evaluations = tables::evaluations(report, workload).with_id(id("evaluations", workload));

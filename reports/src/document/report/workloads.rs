@@ -34,9 +34,6 @@ fn first_rank(ranking: &Ranking) -> String {
     let first = ranked.iter().filter(|result| result.group == Some(1));
     let first: Vec<String> = first.map(|result| result.display.clone()).collect();
     match (ranking.has_several_ranks(), first.len()) {
-        (false, n) if ranking.separates() && n == ranked.len() => {
-            "all, although some pairs are separated".to_owned()
-        }
         (false, _) if ranking.separates() => {
             "no ranks, although some pairs are separated".to_owned()
         }

@@ -69,10 +69,11 @@ pub fn claims(report: &Report) -> Table {
     table.with_legend(
         "On a workload where the two encodings differ significantly, a claim holds or is contradicted; elsewhere the \
          claim is undecided, even if it states that there is no advantage. An encoding keeps its perplexity where its \
-         perplexity is significantly below its value in distribution plus the margin. Holm's correction covers the \
-         comparisons of all claims. A planned question is corrected over its own workloads, and contrasts with RoPE \
-         over all of them, so the same difference can be significant there and undecided here. Difference: the better mean minus the other (for perplexity, the other divided \
-         by the better), paired by seed, with its uncorrected 95% interval.",
+         perplexity at the longest evaluated length is significantly below its value in distribution plus the margin. \
+         Holm's correction covers the comparisons of all claims, or of each claim alone if the suite says so; that of \
+         contrasts with RoPE covers these contrasts, so the same difference can be significant there and undecided \
+         here. Difference: the first minus the second (for \
+         perplexity, the second divided by the first), paired by seed, with its uncorrected 95% interval.",
     )
 }
 

@@ -38,7 +38,7 @@ fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
     let telling: Vec<&&Ranking> = rankings.iter().filter(|r| r.has_several_ranks()).collect();
     let note = format!(
         "First rank: number of workloads on which the encoding is the best, or cannot be separated from the best and \
-         is at most {:.0} points (for text {FAR} nats) behind. Only workloads with several ranks count. Better / \
+         is at most {:.0} points (for text {FAR} nats) behind. Workloads without ranks do not count. Better / \
          worse: number of workloads on which the encoding differs significantly from {}, with Holm's correction over \
          all comparisons with {}. In brackets: 95% intervals.{}",
         100.0 * FAR,

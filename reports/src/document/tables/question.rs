@@ -22,8 +22,8 @@ pub fn question(report: &Report) -> Option<(String, Table)> {
     let table = table.with_legend(
         "Planned question: the suite names the two encodings before any cell runs, so they are tested without \
          correction for the other encodings. Holm's correction covers the workloads of the question, with or without \
-         a result. Difference: the better mean minus the other (for perplexity, the other divided by the better), \
-         paired by seed, with its uncorrected 95% interval.",
+         a result; a question that is also a claim is corrected with all claims. Difference: the first minus the second \
+         (for perplexity, the second divided by the first), paired by seed, with its uncorrected 95% interval.",
     );
     Some((format!("Planned question: {a} against {b}"), table))
 }
@@ -54,7 +54,10 @@ impl<T> TableBuilder<T> {
         .compared(
             "difference",
             |item| line(item).1.ranking.metric,
-            |item| Some(line(item).1.comparison),
+            |item| {
+                let (answer, line) = line(item);
+                Some(line.gains(&answer.question.compared()[0]))
+            },
         )
     }
 }

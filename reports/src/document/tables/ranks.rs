@@ -13,13 +13,15 @@ use analysis::{Report, Workload};
 use records::Metric;
 use records::number::{bracketed, count, least_p_value, p_value, percent, points, three_digits};
 use records::settings::Settings;
-use stats::{Better, Comparison, hedges_g_interval};
+use stats::sign_flip::least_p;
+use stats::{Better, Comparison, Test, hedges_g_interval};
 
 /// Note on the columns of [`ranks`].
-const RANKS: [&str; 2] = [
-    "Rank: an encoding shares the rank of the best encoding from which it cannot be separated. An encoding whose \
-     seeds vary more may therefore share a rank that an encoding with a better mean does not share. If it is more \
-     than 20 points (for text 0.2 nats) behind, it has no rank.",
+const RANKS: [&str; 3] = [
+    "Rank: an encoding shares the rank of the best encoding from which it cannot be separated. If it is more than 5 \
+     points (for text 0.05 nats) behind, it has no rank.",
+    "p: with the test below it. Where the t test gives less than n seeds allow, the p-value is their bound, which \
+     depends on n and on the correction alone.",
     "Behind the best: mean difference from the best encoding, paired by seed, with its uncorrected 95% confidence \
      interval.",
 ];
@@ -55,7 +57,7 @@ pub fn ranks(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
         let is_best = result.rank == Rank::Best;
         row.iter_mut().filter(|cell| cell.text != "–").for_each(|cell| cell.strong = is_best);
     }
-    table.legends = [MEAN, MEDIAN, RANKS[0], RANKS[1]].map(str::to_owned).to_vec();
+    table.legends = [MEAN, MEDIAN].iter().chain(&RANKS).map(|text| (*text).to_owned()).collect();
     let notes = &mut table.notes;
     notes.extend(ranking.chance.map(|chance| {
         format!("Chance: {}. Encodings at or below chance never count as better.", percent(chance))
@@ -101,10 +103,8 @@ fn standing(ranking: &Ranking, result: &EncodingResult) -> String {
             format!("not separable with n = {}", c.paired.n)
         }
         Rank::Behind(Some(_)) => match level_with(ranking, result) {
-            None => "separable".to_owned(),
-            Some((leader, n)) => {
-                format!("separable; not separable from {leader} with n = {n}")
-            }
+            None => "worse than the best".to_owned(),
+            Some(leader) => format!("worse than the best; same rank as {leader}"),
         },
         Rank::TooFewSeeds => "too few seeds for a rank".to_owned(),
         Rank::Unranked => {
@@ -113,13 +113,11 @@ fn standing(ranking: &Ranking, result: &EncodingResult) -> String {
     }
 }
 
-/// Returns the encoding that leads the rank of `result`, unless it is `result` itself, with the number of seeds of
-/// their comparison.
-fn level_with<'a>(ranking: &'a Ranking, result: &EncodingResult) -> Option<(&'a str, u32)> {
+/// Returns the encoding that leads the rank of `result`, unless it is `result` itself.
+fn level_with<'a>(ranking: &'a Ranking, result: &EncodingResult) -> Option<&'a str> {
     result.group?;
     let leader = ranking.ranked().into_iter().find(|s| s.group == result.group)?;
-    let pair = ranking.pair(&leader.encoding, &result.encoding)?;
-    Some((&leader.display, pair.comparison.paired.n))
+    (leader.encoding != result.encoding).then_some(&*leader.display)
 }
 
 impl<T> TableBuilder<T> {
@@ -156,7 +154,14 @@ fn p_cell(comparison: &Comparison) -> TableCell {
             let bound = format!("bound of {}", count(comparison.paired.n, "seed"));
             TableCell::with_detail(least_p_value(p), bound)
         } else {
-            TableCell::with_detail(p_value(p).trim_start_matches("= "), comparison.test.name())
+            let (n, test) = (comparison.paired.n, comparison.test);
+            let is_least = test == Test::SignFlip && comparison.p <= Some(least_p(n));
+            let least =
+                if is_least { format!(", least of {}", count(n, "seed")) } else { String::new() };
+            TableCell::with_detail(
+                p_value(p).trim_start_matches("= "),
+                test.name().to_owned() + &least,
+            )
         }
     })
 }

@@ -55,7 +55,8 @@ pub fn summary(report: &Report) -> Table {
             "Summary: each number is the mean over all evaluations of the region, then over seeds. Bold: first rank, \
              that is, the best mean and all means that these seeds cannot separate from it (paired by seed, Holm's \
              correction over all pairs of a column; at least {LEAST_SEEDS} seeds). Nothing is bold where all \
-             encodings share the first rank. Fit: share of seeds that solved training."
+             encodings share the first rank. Fit: share of seeds with an exact match of at least {} in distribution.",
+            percent(report.settings.solved_exact_match).replace(".0%", "%")
         ),
     ];
     table
@@ -130,8 +131,7 @@ fn result_cell(
     let mut cell = TableCell::with_detail(text, detail);
     cell.heat = result_heat(ranking, result);
     cell.runs = Overall::runs(ranking, &result.encoding).unwrap_or_default();
-    // If no encodings can be separated, none is marked.
-    cell.strong = ranking.has_several_ranks() && result.group == Some(1);
+    cell.strong = result.group == Some(1);
     if result.rank == Rank::Unranked {
         let evaluated = format!(" {UNRANKED} {} of {}", result.evaluated, ranking.points.len());
         cell.text.push_str(&evaluated);

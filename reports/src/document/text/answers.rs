@@ -67,17 +67,19 @@ fn standing(report: &Report, places: &[Place]) -> Standing {
 
 /// Returns the question that the report answers; empty without records.
 pub(crate) fn asked(report: &Report) -> String {
-    let encodings = count(report.encodings.len() as u64, "position encoding");
+    let encodings = |number: usize| count(number as u64, "position encoding");
     match (&report.overall, &report.workloads[..]) {
         (Some(overall), _) if !overall.scores.is_empty() => format!(
-            "Which of {encodings} should a Transformer use? Score: {} on {}; 0% is guessing, 100% all answers right.",
+            "Which of {} should a Transformer use? Score: {} on {}; 0% is guessing, 100% all answers right.",
+            encodings(overall.scores.len()),
             Overall::NAME,
             count(overall.scored.len() as u64, "task")
         ),
         (_, [only]) if report.encodings.len() > 1 => {
             only.deciding().map_or_else(String::new, |Ranking { metric, region, .. }| {
                 format!(
-                    "Which of {encodings} is best on {}? Score: {} {}.",
+                    "Which of {} is best on {}? Score: {} {}.",
+                    encodings(report.encodings.len()),
                     only.name,
                     metric.name(),
                     region.name()
@@ -112,9 +114,17 @@ pub(crate) fn answers(report: &Report) -> Vec<AnswerCard> {
         }
     };
     let Standing { rope, cheap } = standing(report, &places);
-    let best = [Some(answer("Best", 0)), cheap.map(|index| answer("Best at RoPE's cost", index))];
-    let rope = rope.map(|index| answer("RoPE, for comparison", index));
-    best.into_iter().chain([rope]).flatten().collect()
+    let at_its_price = format!("at up to {SAME_PRICE} times RoPE's cost");
+    let best = match cheap {
+        Some(0) => format!("Best, also {at_its_price}"),
+        _ => "Best".to_owned(),
+    };
+    let other = |place: Option<usize>, asked: &str| {
+        place.filter(|index| *index > 0).map(|index| answer(asked, index))
+    };
+    let others =
+        [other(cheap, &format!("Best {at_its_price}")), other(rope, "RoPE, for comparison")];
+    std::iter::once(answer(&best, 0)).chain(others.into_iter().flatten()).collect()
 }
 
 /// Returns the answers in a few words; `None` without an aggregate or with one encoding.
@@ -136,7 +146,7 @@ pub(super) fn in_short(report: &Report) -> Option<String> {
     let Standing { rope, cheap } = standing(report, &places);
     let cheap = cheap.filter(|index| *index > 0).map(score);
     let cheap = cheap.map_or_else(String::new, |(name, value)| {
-        format!(" At RoPE's cost, {name} scores highest: {value}.")
+        format!(" At up to {SAME_PRICE} times RoPE's cost, {name} scores highest: {value}.")
     });
     let rope = rope.filter(|index| *index > 0).map(score);
     let rope = rope.map_or_else(String::new, |(name, value)| format!(" {name} gets {value}."));
@@ -162,19 +172,19 @@ mod tests {
         };
         report.meta.measured = vec![step("rope", 0.5), step("cope", 0.55)];
         let found = sentences(&report);
-        assert_eq!(found.len(), 3, "{found:?}");
-        assert!(found[0].starts_with("Best: CoPE, 77.0% ([7"), "{found:?}");
-        assert!(found[1].starts_with("Best at RoPE's cost: CoPE, 77.0% ("), "{found:?}");
-        assert!(found[1].ends_with(", 1.10 times RoPE's step time)."), "{found:?}");
+        assert_eq!(found.len(), 2, "{found:?}");
+        let best = "Best, also at up to 1.1 times RoPE's cost: CoPE, 77.0% ([7";
+        assert!(found[0].starts_with(best), "{found:?}");
+        assert!(found[0].ends_with(", 1.10 times RoPE's step time)."), "{found:?}");
         assert!(
-            found[2].starts_with("RoPE, for comparison: RoPE, ")
-                && found[2].ends_with(", place 2 of 2).")
+            found[1].starts_with("RoPE, for comparison: RoPE, ")
+                && found[1].ends_with(", place 2 of 2).")
         );
         let short = in_short(&report).unwrap();
         assert!(short.starts_with("Over all tasks CoPE scores highest: 77.0% [7"), "{short}");
         assert!(short.contains("], at 1.10 times RoPE's step time. RoPE gets "), "{short}");
         report.meta.measured = vec![step("rope", 0.5), step("cope", 0.56)];
-        assert_eq!(sentences(&report).len(), 2, "nothing else costs as little");
+        assert!(sentences(&report)[0].starts_with("Best: CoPE, 77.0% (["), "it costs more");
         assert!(
             asked(&report).starts_with("Which of 2 position encodings should a Transformer use?")
         );

@@ -99,13 +99,22 @@ fn cost(report: &Report, name: &str) -> Option<String> {
         let all = report.workloads.iter().flat_map(|workload| &workload.costs);
         all.filter(|cost| cost.encoding == name)
     };
+    // Memory and time of one measurement, if there is one.
+    let measured = |name: &str| report.meta.measured.iter().find(|own| own.encoding == name);
+    let peak = |name: &str| measured(name).and_then(|own| own.peak_bytes).map(|peak| peak as f64);
+    let (memory, memory_ratio) = match (peak(name), peak(YARDSTICK)) {
+        (Some(own), Some(rope)) => (Some(own), Some(own / rope)),
+        _ => (
+            median(costs().filter_map(|cost| Some(cost.peak_bytes? as f64)).collect()),
+            median(costs().filter_map(|cost| cost.memory_ratio).collect()),
+        ),
+    };
     let ratio = |value: Option<f64>, unit: &str| Some(format!("{:.2} times RoPE's {unit}", value?));
     let parts = [
         ratio(report.step_time_ratio(name), "time"),
         ratio(report.flops_ratio(name), "FLOPs"),
-        ratio(median(costs().filter_map(|cost| cost.memory_ratio).collect()), "peak memory"),
-        median(costs().filter_map(|cost| Some(cost.peak_bytes? as f64)).collect())
-            .map(|peak| format!("{} of memory", bytes(peak))),
+        ratio(memory_ratio, "peak memory"),
+        memory.map(|peak| format!("{} of memory", bytes(peak))),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| format!("A training step takes {}.", listed(&parts, "and")))

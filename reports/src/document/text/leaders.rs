@@ -2,6 +2,7 @@
 
 use analysis::Report;
 use records::number::{listed, percent};
+use stats::mean_ranks::MeanRanks;
 
 /// Names the encodings that would lead without one of the workloads, and by mean rank; `None` with fewer than three scored
 /// workloads.
@@ -14,7 +15,13 @@ pub(crate) fn leaders(report: &Report) -> Option<String> {
         .filter(|leader| leader.encoding != *best)
         .map(|leader| {
             let name = report.display(&leader.encoding);
-            format!("without {} {name} would lead ({})", leader.workload, percent(leader.value))
+            let behind = report.display(&leader.second);
+            format!(
+                "without {} {name} would lead ({}, {behind} {})",
+                leader.workload,
+                percent(leader.value),
+                percent(leader.second_value)
+            )
         })
         .collect();
     let workloads = match other.len() {
@@ -28,8 +35,25 @@ pub(crate) fn leaders(report: &Report) -> Option<String> {
     Some(if by_rank == best {
         format!("{workloads}. {} also has the best mean rank.", report.display(best))
     } else {
-        format!("{workloads}. By mean rank over all workloads {} leads.", report.display(by_rank))
+        format!(
+            "{workloads}. By mean rank over all workloads {} leads{}.",
+            report.display(by_rank),
+            mean_ranks(report, &overall.ranks)
+        )
     })
+}
+
+/// Returns the two best mean ranks and the difference that is significant, in parentheses.
+fn mean_ranks(report: &Report, ranks: &MeanRanks) -> String {
+    let ranked = report.overall.iter().flat_map(|overall| &overall.ranked);
+    let mut named = ranked.zip(&ranks.ranks).map(|(name, rank)| (report.display(name), rank));
+    let (Some((_, first)), Some((second, next))) = (named.next(), named.next()) else {
+        return String::new();
+    };
+    format!(
+        " ({first:.1}, {second} {next:.1}; a difference of {:.1} would be significant)",
+        ranks.critical_difference
+    )
 }
 
 #[cfg(test)]
@@ -61,7 +85,7 @@ mod tests {
         let text = sentence([1.0, 0.75, 0.82]).unwrap();
         assert!(
             text.starts_with(
-                "The lead depends on the workloads: without a RoPE would lead (60.0%)."
+                "The lead depends on the workloads: without a RoPE would lead (60.0%, CoPE "
             ),
             "{text}"
         );

@@ -3,9 +3,9 @@
 use super::abstract_of::{AbstractSentence, StatedNumber};
 use super::answers::{self, price};
 use super::leaders;
-use analysis::ranking::{EncodingResult, Ranking};
+use analysis::ranking::{EncodingResult, MeanResult, Ranking, by_mean};
 use analysis::{Ends, Overall, OverallScore, Report, YARDSTICK};
-use records::number::{count, listed, percent, points, si, value_and_interval};
+use records::number::{count, listed, listed_first, percent, points, si, value_and_interval};
 use records::settings::UseCase;
 
 /// Number of encodings that are named for a use.
@@ -27,19 +27,18 @@ pub fn in_short(report: &Report) -> Vec<String> {
     let best = report.settings.uses.iter().filter_map(|one| {
         let rankings = rankings(report, one)?;
         let metric = rankings.first()?.metric;
-        let order = order(report, &rankings);
-        let best = order.first()?;
+        let order = by_mean(&rankings);
+        let first: Vec<&MeanResult> = order.iter().filter(|own| own.is_first).collect();
+        let shown = &first[..first.len().min(NAMED)];
+        let values = shown.iter().map(|own| metric.show(own.mean)).collect::<Vec<_>>();
+        let names = first.iter().map(|own| report.display(&own.encoding).to_owned());
+        let names = listed_first(NAMED, &names.collect::<Vec<_>>(), "or");
         let name = if metric.higher_is_better() { "" } else { metric.name() };
-        let score = format!("{name} {}", metric.show(best.value));
+        let score = format!("{name} {}", listed(&values, "and"));
         let mut letters = one.name.chars();
-        let first =
+        let initial =
             letters.next().map_or_else(String::new, |letter| letter.to_lowercase().collect());
-        Some(format!(
-            "{} for {first}{} ({})",
-            report.display(&best.name),
-            letters.as_str(),
-            score.trim_start()
-        ))
+        Some(format!("{names} for {initial}{} ({})", letters.as_str(), score.trim_start()))
     });
     let best: Vec<String> = best.collect();
     if best.is_empty() {
@@ -62,7 +61,7 @@ pub(crate) fn when_to_use(report: &Report, name: &str) -> Option<String> {
         known += 1;
         if is_first(&rankings, name) {
             first.push(format!("“{}”", one.name));
-        } else if order(report, &rankings).iter().take(NAMED).any(|own| own.name == name) {
+        } else if by_mean(&rankings).iter().take(NAMED).any(|own| own.encoding == name) {
             near.push(format!("“{}”", one.name));
         }
     }
@@ -113,33 +112,10 @@ fn rankings<'a>(report: &'a Report, one: &UseCase) -> Option<Vec<&'a Ranking>> {
     rankings.iter().all(|ranking| ranking.metric == metric).then_some(rankings)
 }
 
-/// Whether an encoding is in the first rank of all rankings, each of which has several ranks.
+/// Whether an encoding is in the first rank of all rankings.
 fn is_first(rankings: &[&Ranking], name: &str) -> bool {
     let first = |r: &EncodingResult| r.encoding == name && r.group == Some(1);
-    rankings.iter().all(|r| r.has_several_ranks() && r.results.iter().any(first))
-}
-
-/// Returns the encodings by their mean over rankings of one metric, the best first.
-fn order(report: &Report, rankings: &[&Ranking]) -> Vec<StatedNumber> {
-    let of_all = |name: &str| {
-        let mean = |ranking: &&Ranking| {
-            let ranked = ranking.ranked();
-            ranked.iter().find(|result| result.encoding == name).map(|result| result.mean())
-        };
-        let means: Option<Vec<f64>> = rankings.iter().map(mean).collect();
-        means.map(|means| means.iter().sum::<f64>() / means.len() as f64)
-    };
-    let mut order: Vec<StatedNumber> = report
-        .encodings
-        .iter()
-        .filter_map(|own| Some(StatedNumber::new(own.name.clone(), of_all(&own.name)?, None)))
-        .collect();
-    order.sort_by(|a, b| {
-        let order = a.value.total_cmp(&b.value);
-        let is_share = rankings.iter().any(|ranking| ranking.metric.higher_is_better());
-        if is_share { order.reverse() } else { order }
-    });
-    order
+    rankings.iter().all(|r| r.results.iter().any(first))
 }
 
 /// Returns the best encodings of a use by their mean over its workloads, and RoPE; `None` unless all of them are ranked by one
@@ -147,19 +123,19 @@ fn order(report: &Report, rankings: &[&Ranking]) -> Vec<StatedNumber> {
 fn sentence(report: &Report, one: &UseCase) -> Option<AbstractSentence> {
     let rankings = rankings(report, one)?;
     let Ranking { metric, region, .. } = rankings.first()?;
-    let is_shown = |(place, own): &(usize, StatedNumber)| *place < NAMED || own.name == YARDSTICK;
-    let mut numbers: Vec<StatedNumber> = order(report, &rankings)
-        .into_iter()
-        .enumerate()
-        .filter(is_shown)
-        .map(|(_, own)| own)
-        .collect();
+    let is_shown =
+        |(place, own): &(usize, &MeanResult)| *place < NAMED || own.encoding == YARDSTICK;
+    let order = by_mean(&rankings);
+    let shown = order.iter().enumerate().filter(is_shown);
+    let number =
+        |(_, own): (_, &MeanResult)| StatedNumber::new(own.encoding.clone(), own.mean, None);
+    let mut numbers: Vec<StatedNumber> = shown.map(number).collect();
     let named =
         |own: &StatedNumber| format!("{} {}", report.display(&own.name), metric.show(own.value));
     let best: Vec<String> = numbers.iter().take(NAMED).map(named).collect();
     let rope = numbers.get(NAMED).map_or_else(String::new, |rope| format!("; {}", named(rope)));
-    let names = report.encodings.iter().filter(|own| is_first(&rankings, &own.name));
-    let first: Vec<String> = names.map(|own| own.display.clone()).collect();
+    let names = order.iter().filter(|own| is_first(&rankings, &own.encoding));
+    let first: Vec<String> = names.map(|own| report.display(&own.encoding).to_owned()).collect();
     let first = match first.len() {
         0 => String::new(),
         _ if rankings.len() == 1 => format!(" First rank: {}.", listed(&first, "and")),

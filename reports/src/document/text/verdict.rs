@@ -96,9 +96,6 @@ fn standing(
     let of = count(ranked.len() as u64, "encoding");
     let first: Vec<&&EncodingResult> = ranked.iter().filter(|r| r.group == Some(1)).collect();
     let seeds = count(best.estimate.map_or(0, |estimate| estimate.n), "seed");
-    if first.len() == ranked.len() {
-        return format!("All {of} share the first rank: {seeds} cannot rank them.");
-    }
     if !ranking.has_several_ranks() {
         return if ranking.separates() {
             format!("No ranks: {seeds} separate some pairs of encodings, but no groups.")

@@ -93,7 +93,7 @@ pub(super) fn of_files() -> String {
 fn rules<S: Display>(palette: &[S; NAMES.len()]) -> String {
     let [background, ink, soft, grid, quiet, _, marks @ ..] = palette;
     let mut out = format!(
-        ".chart text{{fill:{soft}}}\n.chart .title,.chart .s text,.chart .map text{{fill:{ink}}}\n\
+        ".chart text{{fill:{soft}}}\n.chart>text{{paint-order:stroke;stroke:{background};stroke-width:3px}}\n.chart .title,.chart .s text,.chart .map text{{fill:{ink}}}\n\
          .chart .bg{{fill:{background}}}\n.chart .grid,.chart .frame{{stroke:{grid}}}\n\
          .chart .rule{{stroke:{soft}}}\n.chart use{{stroke:{background}}}\n.chart .o .line{{stroke:{quiet}}}\n\
          .chart .o:hover .line{{stroke:{ink}}}\n"

@@ -136,7 +136,7 @@ fn an_encoding_with_too_few_seeds_has_no_rank_and_stands_last() {
         shown,
         [
             ("RoPE", "1", "best mean"),
-            ("NoPE", "2", "separable"),
+            ("NoPE", "2", "worse than the best"),
             ("ALiBi", "–", "too few seeds for a rank")
         ]
     );
