@@ -69,9 +69,14 @@ fn is_utf_16(bytes: &[u8]) -> bool {
         || all(|[first, second]| *first == 0 && *second != 0)
 }
 
+/// Returns a text without the byte-order marks at its beginning.
+pub fn without_mark(text: &str) -> &str {
+    text.trim_start_matches(MARK)
+}
+
 /// Text without the byte-order marks at its beginning.
 pub(crate) fn without_marks(mut text: String) -> String {
-    let marks = text.len() - text.trim_start_matches(MARK).len();
+    let marks = text.len() - without_mark(&text).len();
     text.drain(..marks);
     text
 }

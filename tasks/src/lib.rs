@@ -59,7 +59,9 @@ pub use corpus::{CorpusError, CorpusMeta};
 pub use data::DataError;
 pub use draw::draw;
 pub use error::TaskError;
-pub use files::{FileError, help_if_full, json_lines, read_text, unless_absent, write_in};
+pub use files::{
+    FileError, help_if_full, json_lines, read_text, unless_absent, without_mark, write_in,
+};
 pub use generator::{Generated, Generator};
 pub use haystack::Filler;
 pub use passage::PassageQuestion;

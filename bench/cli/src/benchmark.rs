@@ -17,8 +17,9 @@ use super::parsers::number;
 use super::trained;
 use llm::benchmarks::{
     AskSettings, BenchmarkItem, ItemResult, MeanScore, PromptStyle, Scores, Shots, Summary, ask,
-    check, read,
+    prompt_len, read,
 };
+use llm::pretrained::Pretrained;
 use train::host;
 
 /// Maximum length of a prompt with its answer: larger positions are not exact in f32.
@@ -124,6 +125,22 @@ fn place(path: &Path, index: usize) -> String {
     format!("{} item {}", path.display(), index + 1)
 }
 
+/// Checks that the items of a file can be asked, and complains if a prompt is longer than the sequences of the training.
+fn check(
+    path: &Path,
+    items: &[BenchmarkItem],
+    settings: AskSettings<'_>,
+    pretrained: &Pretrained,
+) -> anyhow::Result<()> {
+    let mut most = 0;
+    for (index, item) in items.iter().enumerate() {
+        let tokens = prompt_len(pretrained.tokenizer(), item, settings);
+        most = most.max(tokens.with_context(|| place(path, index))?);
+    }
+    trained::complain_beyond(&format!("{}: a prompt has", path.display()), most, pretrained);
+    Ok(())
+}
+
 /// Evaluates the model on each file, prints one JSON object per file, and keeps a record if one is asked for.
 pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
     if let Some(out) = arguments.out.as_deref() {
@@ -166,9 +183,7 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
     };
     // Before anything is computed.
     for (path, items, _) in &files {
-        for (index, item) in items.iter().enumerate() {
-            check(pretrained.tokenizer(), item, settings).with_context(|| place(path, index))?;
-        }
+        check(path, items, settings, &pretrained)?;
     }
     let mut results = Vec::new();
     for (path, items, sha256) in files {

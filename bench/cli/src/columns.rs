@@ -99,10 +99,25 @@ impl TerminalTable<'_> {
         let mut lines = rows.iter().map(line).collect::<Vec<_>>();
         if !dropped.is_empty() {
             let note = format!("(a wider terminal also shows: {})", dropped.join(", "));
-            lines.push(cut(&note, limit));
+            lines.extend(words(&note, limit));
         }
         lines
     }
+}
+
+/// Breaks a text into lines of at most `limit` characters, between words where it has any.
+fn words(text: &str, limit: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= limit => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(cut(word, limit)),
+        }
+    }
+    lines
 }
 
 /// Width of the terminal on standard output; `None` if it is not a terminal, in which case nothing is cut.

@@ -132,8 +132,7 @@ fn print(found: &HeadToHead, points: bool, slices: bool) {
     }
     if !slices {
         say(
-            "\n--points adds the tables of each workload and the results of its seeds; --slices also adds the tables \
-             by slice",
+            "\n--points adds notes and a table by split and length for each workload; --slices also adds tables by slice",
         );
     }
 }

@@ -1,5 +1,7 @@
 //! `pe-bench conform`: the conformance kit on the command line.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -37,7 +39,9 @@ pub(super) fn conform(arguments: &ConformArgs) -> anyhow::Result<ExitCode> {
     std::panic::set_hook(Box::new(|_| {}));
     let mut failed = 0;
     for encoding in &encodings {
-        let findings = examine_on(encoding, &device).map_err(with_sizes)?;
+        let examined = catch_unwind(AssertUnwindSafe(|| examine_on(encoding, &device)));
+        let findings = examined.map_err(|panic| outside_of_checks(encoding, &*panic))?;
+        let findings = findings.map_err(with_sizes)?;
         failed += usize::from(print(encoding, &findings) > 0);
     }
     if failed > 0 {
@@ -45,6 +49,13 @@ pub(super) fn conform(arguments: &ConformArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Error about a panic of the kit outside of its checks.
+fn outside_of_checks(encoding: &Combination, panic: &(dyn Any + Send)) -> anyhow::Error {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    anyhow::anyhow!("{encoding}: the conformance kit panicked outside of its checks: {text}")
 }
 
 /// Error of the kit, with its sizes if they may be the reason.

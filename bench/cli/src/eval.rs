@@ -86,7 +86,7 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
     );
     let (records, errors) = folders::readable(std::slice::from_ref(&arguments.results))?;
     for message in folders::messages(&errors) {
-        complain(&format!("{message}; what cannot be read is not evaluated"));
+        complain(&format!("{message}; records that cannot be read are left out"));
     }
     let cells = cells(arguments, &records)?;
     let suite = records[0].suite.clone();

@@ -9,6 +9,7 @@ use pe_zoo::attention::Support;
 use pe_zoo::compose::settings_text;
 use pe_zoo::settings::nearest;
 use pe_zoo::{EncodingConfig, PeError};
+use records::number::{joined, separator};
 use serde_json::{Value, json};
 
 use super::list::{core_seconds, core_time};
@@ -70,7 +71,14 @@ fn of_task(name: &str) -> anyhow::Result<Explanation> {
 }
 
 fn of_suite(name: &str, text: &str) -> anyhow::Result<Explanation> {
-    let suite = suite::parse(name, text, &Overrides::default())?;
+    let mut suite = suite::parse(name, text, &Overrides::default())?;
+    let first = suite.cells.len();
+    let fresh = suite.following().cloned().collect::<Vec<_>>();
+    let (of_fresh_seeds, follow) = match fresh.len() {
+        0 => (None, String::new()),
+        count => (Some(count), format!(", then {count} of fresh seeds")),
+    };
+    suite.cells.extend(fresh);
     let distinct = |of: fn(&Experiment) -> &String| {
         let mut names = suite.cells.iter().map(of).collect::<Vec<_>>();
         names.dedup();
@@ -79,14 +87,12 @@ fn of_suite(name: &str, text: &str) -> anyhow::Result<Explanation> {
         names
     };
     let (workloads, encodings) = (distinct(|cell| &cell.workload), distinct(|cell| &cell.name));
-    let listed =
-        |names: &[&String]| names.iter().map(|name| &***name).collect::<Vec<_>>().join(", ");
+    let listed = |names: &[&String]| joined(names, separator(names));
     let text = format!(
-        "# {}\n\n{}\n\n## Facts\n- cells: {}\n- training on one core: {}\n- workloads: {}\n- encodings: \
+        "# {}\n\n{}\n\n## Facts\n- cells: {first}{follow}\n- training on one core: {}\n- workloads: {}\n- encodings: \
          {}\n\n`pe-bench run {name}` runs the suite, and with `--dry-run` prints how long a run would take.",
         suite.title,
         suite.about,
-        suite.cells.len(),
         core_time(core_seconds(&suite)),
         listed(&workloads),
         listed(&encodings)
@@ -97,7 +103,8 @@ fn of_suite(name: &str, text: &str) -> anyhow::Result<Explanation> {
         "title": suite.title,
         "about": suite.about,
         "cells": suite.cells.len(),
-        "training_core_seconds": core_seconds(&suite),
+        "of_fresh_seeds": of_fresh_seeds,
+        "core_time_seconds": core_seconds(&suite),
         "workloads": workloads,
         "encodings": encodings,
     });

@@ -86,7 +86,7 @@ pub(super) struct ExtendArgs {
     #[arg(long, value_parser = Suggested::ENCODINGS)]
     encodings: Option<String>,
     /// Tasks to evaluate on, separated by commas.
-    #[arg(long, value_enum, value_delimiter = ',', default_values = ["text", "passkey"])]
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "text,passkey")]
     tasks: Vec<EvalTask>,
     /// Text for evaluation and tuning: a corpus (`pe-bench data list`), or the path of a file or folder.
     #[arg(long, default_value = "tinyshakespeare")]
@@ -185,8 +185,11 @@ fn reads_text(arguments: &ExtendArgs) -> bool {
         || (tunes(arguments) && arguments.tune_data.as_ref().is_none_or(is_text))
 }
 
-/// Fails if the model or its text would have to be fetched.
+/// Fails if a dry run would have to fetch the model or its text.
 fn on_this_machine(arguments: &ExtendArgs) -> anyhow::Result<()> {
+    if !arguments.dry_run {
+        return Ok(());
+    }
     let ExtendArgs { model, data, .. } = arguments;
     let absent = |what: &str, command: &str| {
         anyhow::anyhow!(
@@ -207,9 +210,8 @@ fn on_this_machine(arguments: &ExtendArgs) -> anyhow::Result<()> {
 }
 
 pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
-    if arguments.dry_run {
-        on_this_machine(arguments)?;
-    }
+    plan::check_lists(arguments)?;
+    on_this_machine(arguments)?;
     let compute = arguments.compute.open()?;
     let pretrained = trained::pretrained(&arguments.model, &compute.device)?;
     let prepared = Prepared::new(arguments, &pretrained)?;

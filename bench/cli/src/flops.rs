@@ -47,6 +47,7 @@ pub(super) fn flops(arguments: &FlopsArgs) -> anyhow::Result<()> {
             Ok((encoding.to_string(), Bill::of(&config, &encoding)?))
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
+    anyhow::ensure!(!bills.is_empty(), "--encodings: no encoding, expected names");
     let model = &config.model;
     say(&format!(
         "{}: {} layers, width {}, {} heads, vocabulary {}; one pass over {} tokens",

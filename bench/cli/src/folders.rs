@@ -108,6 +108,13 @@ pub(super) fn kept_below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// Question whether the results folders below these folders were meant; empty if there are none.
+pub(super) fn meant(folders: &[PathBuf]) -> String {
+    let below: Vec<PathBuf> =
+        folders.iter().flat_map(|folder| at_or_below(folder, DEPTH)).collect();
+    if below.is_empty() { String::new() } else { format!("; did you mean {}?", names(&below)) }
+}
+
 /// Paths of folders in a sentence, of many only the first.
 pub(super) fn names(folders: &[PathBuf]) -> String {
     const SHOWN: usize = 4;
@@ -142,8 +149,9 @@ pub(super) fn readable(folders: &[PathBuf]) -> anyhow::Result<(Vec<RunRecord>, V
         anyhow::bail!(errors.into_iter().next().map_or_else(
             || {
                 format!(
-                    "{}: no records, neither `cells` nor {PACKED}, expected a results folder of `pe-bench run`",
-                    names(folders)
+                    "{}: no records, neither `cells` nor {PACKED}, expected a results folder of `pe-bench run`{}",
+                    names(folders),
+                    meant(folders)
                 )
             },
             |error| error.to_string()

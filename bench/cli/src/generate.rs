@@ -14,7 +14,7 @@ use super::out::{complain, say, say_part};
 use super::parsers::{MOST, number};
 use super::trained;
 use llm::generate::{GenerateRequest, Generation, Sampling, generate};
-use llm::pretrained::{ModelTokenizer, Pretrained};
+use llm::pretrained::ModelTokenizer;
 use sweep::process;
 
 /// Arguments of `generate`.
@@ -70,19 +70,11 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<ExitCode> {
     command.args(std::env::args_os().skip(1));
     let status =
         process::status(&mut command).context("cannot start the process that generates text")?;
-    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Complains if a sequence is longer than those that a model was trained on, and returns whether it is.
-fn complain_beyond(what: &str, tokens: usize, pretrained: &Pretrained) -> bool {
-    let trained = pretrained.context;
-    if tokens > trained {
-        complain(&format!(
-            "{what} {tokens} tokens, but {} was trained on sequences of {trained}",
-            pretrained.name
-        ));
+    if let Some(killed) = process::killed(status) {
+        anyhow::bail!("the process that generates text {killed}");
     }
-    tokens > trained
+    // Otherwise it has said why.
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
@@ -101,7 +93,9 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
     let id = encoding.id();
     let mut rng = ChaCha8Rng::seed_from_u64(arguments.seed);
     let tokenizer = pretrained.tokenizer();
-    let prompt = arguments.prompt.as_ref().map(|text| tokenizer.prompt(text));
+    let prompt = arguments.prompt.as_deref().map(tasks::without_mark);
+    anyhow::ensure!(prompt != Some(""), "--prompt is empty, expected a text");
+    let prompt = prompt.map(|text| tokenizer.prompt(text));
     let prompt = prompt.transpose()?;
     let longest = match &prompt {
         // One token more is predicted, but not read.
@@ -113,8 +107,8 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
         "the prompt and the tokens to generate have {longest} tokens in total, expected at most {LONGEST}"
     );
     let is_told = match &prompt {
-        None => complain_beyond("the random sequences have", longest - 1, &pretrained),
-        Some(ids) => complain_beyond("the prompt has", ids.len(), &pretrained),
+        None => trained::complain_beyond("the random sequences have", longest - 1, &pretrained),
+        Some(ids) => trained::complain_beyond("the prompt has", ids.len(), &pretrained),
     };
     let mut model = pretrained.decoder(&encoding, longest, &mut rng)?;
     (model.engine, model.precision) = (compute.engine, compute.precision());
@@ -168,7 +162,7 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
     say("");
     if !is_told {
         let whole = ids.len() + made.tokens.len();
-        complain_beyond("the prompt and the generated text have", whole, &pretrained);
+        trained::complain_beyond("the prompt and the generated text have", whole, &pretrained);
     }
     let rate = |count: usize, seconds: f64| count as f64 / seconds;
     complain(&format!(

@@ -15,7 +15,7 @@ use super::columns::say_table;
 use super::folders;
 use super::out::{complain, say};
 use super::page::{LinkArgs, OpenArgs};
-use super::parsers::one_of;
+use super::parsers::{MOST, number, one_of};
 use super::trained::{CellArgs, CellChoice, TrainedCell};
 use page::{InspectedCell, MAX_TOKENS};
 use pe_zoo::model::Decoder;
@@ -29,7 +29,7 @@ pub(crate) struct InspectArgs {
     #[command(flatten)]
     which: CellArgs,
     /// Index of the sample in its evaluation set, from 0.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = number(0..=MOST - 1))]
     sample: usize,
     /// Split of the sample; default: the training split.
     #[arg(long)]
@@ -57,6 +57,9 @@ pub(crate) struct InspectArgs {
     page: OpenArgs,
 }
 
+/// Largest number of tokens that are drawn for a sample.
+const MOST_DRAWN: usize = 1 << 26;
+
 /// Units of text by name.
 const MARKS: [(&str, TextMarks); 3] = [
     ("word", TextMarks::Word),
@@ -72,11 +75,19 @@ pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
         None => task.splits().first().map_or_else(String::new, |split| split.name.to_owned()),
     };
     let len = arguments.len.unwrap_or(cell.train.len);
-    let count = arguments.sample.checked_add(1).context("--sample is too large")?;
+    let count = arguments.sample + 1;
     let most = task.max_eval_samples(len).unwrap_or(usize::MAX);
     anyhow::ensure!(
         count <= most,
         "--sample is {}, expected less than {most}, the number of samples",
+        arguments.sample
+    );
+    // The samples before it are drawn as well.
+    let drawn = task.max_tokens(len).saturating_mul(count);
+    anyhow::ensure!(
+        drawn <= MOST_DRAWN,
+        "sample {} at length {len} comes after up to {drawn} tokens, expected at most {MOST_DRAWN}; choose a smaller \
+         --sample or --len",
         arguments.sample
     );
     let sample = task.eval_set(&split, len, count, cell.eval.seed)?.pop().context("no sample")?;

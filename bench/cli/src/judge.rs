@@ -7,7 +7,9 @@ use clap::Args;
 
 use super::page::{LinkArgs, OpenArgs};
 use super::report::{self, Criteria, ReportArgs};
-use analysis::scores::records_of_scores;
+use analysis::packed::PACKED;
+use analysis::scores::{PROGRAM, records_of_scores};
+use records::RunRecord;
 
 /// File in the folder of a judged table, a copy of the table.
 const TABLE: &str = "scores.csv";
@@ -38,18 +40,24 @@ pub(super) fn run(arguments: &JudgeArgs) -> anyhow::Result<()> {
         records_of_scores(csv.as_bytes(), label).with_context(|| scores.display().to_string())?;
     let name = scores.file_stem().unwrap_or_default();
     let out = out.clone().unwrap_or_else(|| Path::new("results").join(name));
-    let cells = out.join("cells");
-    if cells.exists() {
+    let old = records::store::record_files(&out)?;
+    for path in &old {
+        let is_judged = RunRecord::read(path)?.backend == PROGRAM;
         anyhow::ensure!(
-            out.join(TABLE).exists(),
+            is_judged && !out.join(PACKED).exists(),
             "{} has records of training runs; give another folder with --out",
             out.display()
         );
-        std::fs::remove_dir_all(&cells)
-            .with_context(|| format!("cannot remove {}", cells.display()))?;
     }
     for record in &records {
         record.write(&out)?;
+    }
+    // Those of an earlier table.
+    let is_new = |path: &Path| {
+        path.file_stem().is_some_and(|stem| records.iter().any(|own| *stem == *own.key))
+    };
+    for path in old.iter().filter(|path| !is_new(path)) {
+        std::fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
     }
     records::store::write_atomically(&out.join(TABLE), csv.as_bytes())
         .with_context(|| format!("cannot write {TABLE}"))?;

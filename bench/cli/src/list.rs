@@ -179,7 +179,7 @@ fn suites() -> ItemList {
             vec![json!(name), Value::Null, Value::Null, Value::Null, json!(error.to_string())]
         }
     };
-    let heads = vec!["id", "cells", "of fresh seeds", "training core seconds", "about"];
+    let heads = vec!["id", "cells", "of fresh seeds", "core time seconds", "about"];
     let spare = &["of fresh seeds", "cells"];
     ItemList { heads, rows: suite::BUILT_IN.iter().map(row).collect(), spare }
 }

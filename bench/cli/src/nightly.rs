@@ -48,6 +48,9 @@ pub(super) fn run(arguments: &NightlyArgs) -> anyhow::Result<ExitCode> {
     }
     let (night, mut errors) = folders::readable(std::slice::from_ref(&arguments.results))?;
     let (baseline, of_baseline) = folders::found(std::slice::from_ref(&arguments.baseline))?;
+    if baseline.is_empty() {
+        folders::refuse_left_out("baseline", &folders::messages(&of_baseline))?;
+    }
     errors.extend(of_baseline);
     let verdict = (!baseline.is_empty()).then(|| judge(&night, &baseline, &Thresholds::default()));
     anyhow::ensure!(

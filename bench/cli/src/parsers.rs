@@ -58,6 +58,9 @@ fn ids() -> Vec<&'static str> {
 /// Maximum number of threads, jobs or devices.
 pub(crate) const MOST: u64 = 1 << 16;
 
+/// Largest number of samples.
+pub(crate) const MOST_SAMPLES: u64 = 1 << 24;
+
 /// Parser of a whole number in a range.
 pub(crate) fn number(range: RangeInclusive<u64>) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(range)

@@ -18,8 +18,8 @@ fn lines(text: &str, width: usize) -> Vec<Printable> {
     let (mut lines, mut paragraph, mut is_code) = (Vec::new(), String::new(), false);
     for line in text.lines().chain([""]) {
         let is_fence = line.starts_with("```");
-        let is_item = line.starts_with(['-', '*', '#'])
-            || (line.starts_with('`') && paragraph.ends_with(['.', ',', ';', ':']));
+        let is_item = ["- ", "* ", "#"].iter().any(|mark| line.starts_with(mark))
+            || (line.starts_with('`') && paragraph.ends_with('.'));
         if line.is_empty() || is_code || is_fence || is_item {
             lines.extend(wrapped(&std::mem::take(&mut paragraph), width));
         }
@@ -40,10 +40,13 @@ fn lines(text: &str, width: usize) -> Vec<Printable> {
     lines
 }
 
-/// Lines of a paragraph; those after the first of an item are indented. Code is coloured and loses its backticks.
+/// Lines of a paragraph; those after the first of an item are indented. Where there are colours, code has one in place of its
+/// backticks.
 fn wrapped(paragraph: &str, width: usize) -> Vec<Printable> {
-    let indent = if paragraph.trim_start().starts_with(['-', '*']) { "  " } else { "" };
-    let shown = |text: &str| text.chars().filter(|c| *c != '`').count();
+    let paragraph = paragraph.trim_start();
+    let indent = if paragraph.starts_with("- ") || paragraph.starts_with("* ") { "  " } else { "" };
+    let is_coloured = console::colors_enabled();
+    let shown = |text: &str| text.chars().filter(|c| !(is_coloured && *c == '`')).count();
     let mut lines: Vec<String> = Vec::new();
     for word in paragraph.split_whitespace() {
         match lines.last_mut() {
@@ -57,6 +60,9 @@ fn wrapped(paragraph: &str, width: usize) -> Vec<Printable> {
     }
     let mut is_code = false;
     let line = |line: String| {
+        if !is_coloured {
+            return Printable::of(&line);
+        }
         let parts = line.split('`').enumerate().map(|(at, part)| {
             is_code ^= at > 0;
             let part = Printable::of(part);
@@ -72,20 +78,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markdown_is_wrapped_and_loses_its_marks() {
+    fn markdown_is_wrapped_and_without_colours_keeps_the_marks_of_code() {
         let text = "# A `b`\n\n## Settings\n`width` (4): how wide the\ntable is, in entries.\n`sharing`: none.\n- an item \
-                    that is long `with code` in it\n```text\na   b\n```\nend\n";
+                    that is long `with code` in it\n\n**Bold** begins a line, or\n`code` does, which is\n**no** item\n```text\na   b\n```\nend\n";
         let lines = lines(text, 24);
         let lines = lines.iter().map(Printable::as_str).collect::<Vec<_>>();
         let expected = [
             "A `b`",
             "",
             "Settings",
-            "width (4): how wide the",
-            "table is, in entries.",
-            "sharing: none.",
+            "`width` (4): how wide",
+            "the table is, in",
+            "entries.",
+            "`sharing`: none.",
             "- an item that is long",
-            "  with code in it",
+            "  `with code` in it",
+            "",
+            "**Bold** begins a line,",
+            "or `code` does, which is",
+            "**no** item",
             "    a   b",
             "end",
         ];

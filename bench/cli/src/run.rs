@@ -20,6 +20,7 @@ use records::RunRecord;
 use records::store::RecordError;
 
 use super::CELLS_OPEN;
+use super::conflict;
 use super::folders;
 use super::out::{complain, counted, say};
 use super::page::OpenArgs;
@@ -107,6 +108,7 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         ));
     }
     let RunArgs { pool, sweep, compute: computing, dry_run, .. } = arguments;
+    conflict::refuse_within(std::slice::from_ref(out))?;
     let mut options = pool.options(sweep, out.clone(), &computing.place, each, !dry_run)?;
     let plan =
         if *dry_run { SweepPlan::offline(suite.clone())? } else { SweepPlan::new(suite.clone())? };

@@ -12,7 +12,7 @@ use train::run::evaluate::chance;
 use train::streams::{Stream, stream};
 
 use super::out::{self, say};
-use super::parsers::Suggested;
+use super::parsers::{MOST_SAMPLES, Suggested, number};
 use files::SampleFormat;
 
 /// Value of `--split` for training samples.
@@ -41,7 +41,7 @@ pub(super) struct SamplesArgs {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Number of samples.
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 1000, value_parser = number(0..=MOST_SAMPLES))]
     count: usize,
     /// File to write, with the extension .npz, .parquet or .jsonl; default: JSON Lines on standard output.
     #[arg(long, conflicts_with = "describe")]

@@ -185,11 +185,14 @@ pub(super) fn elsewhere(request: &SpeedRequest, device: usize) -> anyhow::Result
     let output = process::output(command.stderr(Stdio::piped()));
     let output = output.context("cannot start the process that measures")?;
     let said = String::from_utf8_lossy(&output.stderr);
+    let killed = process::killed(output.status);
+    let killed = killed.map(|killed| format!("the process that measures {killed}; "));
     anyhow::ensure!(
         output.status.success(),
         "{}: {}",
         request.encoding,
-        said.trim().trim_start_matches("error: ")
+        format!("{}{}", killed.unwrap_or_default(), said.trim().trim_start_matches("error: "))
+            .trim_end_matches("; ")
     );
     serde_json::from_slice(&output.stdout)
         .context("cannot read the output of the process that measures")

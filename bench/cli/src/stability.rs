@@ -11,7 +11,7 @@ use tasks::Task;
 use super::columns::say_table;
 use super::extend::read_parts;
 use super::out::say;
-use super::parsers::{MOST, number};
+use super::parsers::{MOST, MOST_SAMPLES, number};
 use super::trained::{self, CellArgs, TrainedCell};
 use llm::extend::{LongText, TextWindows};
 use pe_zoo::model::Decoder;
@@ -40,13 +40,13 @@ pub(super) struct StabilityArgs {
     )]
     data: String,
     /// Number of tokens prepended to each sample.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, value_parser = number(0..=MOST_TOKENS as u64))]
     tokens: usize,
     /// Id of the prepended token; default: the tokenizer's begin token, or else the first token of the first sample.
     #[arg(long)]
     token: Option<u32>,
     /// Offset of the second measurement: the position of the first token.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, value_parser = number(0..=MOST_SAMPLES))]
     offset: usize,
     /// Number of samples to measure.
     #[arg(long, default_value_t = 8, value_parser = number(1..=MOST))]
@@ -136,10 +136,11 @@ fn sequences(
     len: usize,
     seed: u64,
 ) -> anyhow::Result<Vec<Vec<u32>>> {
-    let most = task.max_tokens(len);
+    let most = task.max_tokens(len).saturating_add(arguments.tokens);
     anyhow::ensure!(
         most <= MOST_TOKENS,
-        "samples have up to {most} tokens, expected at most {MOST_TOKENS}; choose a smaller --len"
+        "samples have up to {most} tokens with those of --tokens, expected at most {MOST_TOKENS}; choose a smaller --len \
+         or --tokens"
     );
     let split = task.splits().first().map_or("", |split| split.name);
     let count = task.max_eval_samples(len).map_or(arguments.samples, |n| n.min(arguments.samples));

@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 
 use super::CELLS_OPEN;
 use super::columns::{TerminalTable, width};
+use super::conflict;
+use super::folders;
 use super::out::{complain, say};
 use super::parsers::seconds;
 use super::run::clock;
@@ -44,6 +46,7 @@ pub(super) fn status(arguments: &StatusArgs) -> anyhow::Result<ExitCode> {
         "{}: there is no such folder, expected a results folder of `pe-bench run`",
         results.display()
     );
+    conflict::refuse_within(std::slice::from_ref(results))?;
     let mut reader = OverviewReader::new(results.clone(), analysis::folder::packed_only);
     let every = Duration::try_from_secs_f64(arguments.every).unwrap_or(Duration::MAX);
     // A folder that cannot be read for a moment does not end --watch.
@@ -67,8 +70,9 @@ pub(super) fn status(arguments: &StatusArgs) -> anyhow::Result<ExitCode> {
     let known = overview.suite.is_some() || overview.cells > 0 || !overview.unreadable.is_empty();
     anyhow::ensure!(
         known,
-        "{}: no records and no plan of a sweep, expected a results folder of `pe-bench run`",
-        results.display()
+        "{}: no records and no plan of a sweep, expected a results folder of `pe-bench run`{}",
+        results.display(),
+        folders::meant(std::slice::from_ref(results))
     );
     let form = json_form(&overview, arguments);
     match (arguments.json, arguments.watch) {

@@ -280,3 +280,15 @@ fn by_name(
     suite.cells.retain(|cell| cell.seed == seed);
     Ok(suite.cells)
 }
+
+/// Complains if a sequence is longer than those that a model was trained on, and returns whether it is.
+pub(super) fn complain_beyond(what: &str, tokens: usize, pretrained: &Pretrained) -> bool {
+    let trained = pretrained.context;
+    if tokens > trained {
+        complain(&format!(
+            "{what} {tokens} tokens, but {} was trained on sequences of {trained}",
+            pretrained.name
+        ));
+    }
+    tokens > trained
+}

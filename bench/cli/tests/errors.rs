@@ -31,6 +31,11 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
     let task = format!("{{ kind = \"text\", path = '{}', field = \"body\" }}", plain.display());
     let (_sixth, field, _) = tiny(&TINY.replace("task = \"flip-flop\"", &format!("task = {task}")));
     for (arguments, expected) in [
+        (vec!["samples", "copy", "--len", "8", "--count", "18446744073709551615"], "not in 0..="),
+        (vec!["stability", "key", "--tokens", "18446744073709551615"], "not in 0..="),
+        (vec!["stability", "key", "--offset", "18446744073709551615"], "not in 0..="),
+        (vec!["inspect", "key", "--sample", "1000000000"], "not in 0..="),
+        (vec!["extend", "key", "--methods", "yarn,yarn"], "--methods lists yarn twice"),
         (vec!["run", "quik"], "unknown suite `quik` (did you mean `quick`?); or give the path"),
         (vec!["run", empty], "is a folder, but a suite is a TOML file or a built-in name"),
         (vec!["new", "suite", "quick"], "is taken by a built-in suite"),

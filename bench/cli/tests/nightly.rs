@@ -55,6 +55,12 @@ fn planted_regressions_are_caught_and_nothing_else_is() {
     let first = run("first", "\"rope\"", "\"alibi\"");
     let (code, said) = judge(&first, &[]);
     assert!(code == 1 && said.contains("no baseline yet"), "{code}: {said}");
+    std::fs::create_dir(&baseline).unwrap();
+    let packed = folder.path().join("baseline/records.parquet");
+    std::fs::write(&packed, "damaged").unwrap();
+    let (code, said) = judge(&first, &[]);
+    assert!(code == 1 && said.contains("is damaged") && !said.contains("--accept"), "{said}");
+    std::fs::remove_file(packed).unwrap();
     let history = path("history");
     let (code, said) = judge(&first, &["--count", "--accept", "--history", &history]);
     // Instructions are counted where valgrind is, and it is said where it is not.

@@ -16,7 +16,7 @@ mod prompt;
 mod scores;
 mod summary;
 
-pub use ask::{AskSettings, ItemResult, ask, check};
+pub use ask::{AskSettings, ItemResult, ask, prompt_len};
 pub use items::{BenchmarkItem, read};
 pub use prompt::{PromptStyle, Shots};
 pub use scores::{Rouge, exact_match, f1, rouge};

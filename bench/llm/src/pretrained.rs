@@ -134,7 +134,9 @@ impl Pretrained {
             let text = tasks::read_text(&path)?;
             Ok((path, text))
         };
-        let optional = |file: &str| path.join(file).exists().then(|| read(file)).transpose();
+        // A link that leads nowhere is damage, not absence.
+        let is_there = |file: &str| path.join(file).symlink_metadata().is_ok();
+        let optional = |file: &str| is_there(file).then(|| read(file)).transpose();
         let (config, text) = read("config.json")?;
         let fields = config::fields(&config, &text)?;
         // Without the file, every field of it is absent.

@@ -4,6 +4,8 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
+use super::signals;
+
 /// Environment variable of a process that ends when its standard input closes, and so with its parent.
 const ENDS_WITH_STDIN: &str = "PE_BENCH_ENDS_WITH_STDIN";
 
@@ -62,6 +64,12 @@ pub fn status(command: &mut Command) -> io::Result<ExitStatus> {
 /// If it cannot be started or waited for.
 pub fn output(command: &mut Command) -> io::Result<Output> {
     held_open(command.stdout(Stdio::piped()).spawn()?, Child::wait_with_output)
+}
+
+/// Returns how a process was ended from outside, such as `was killed by SIGKILL (signal 9)`; `None` if it ended by itself.
+pub fn killed(status: ExitStatus) -> Option<String> {
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status)?;
+    Some(format!("was killed by {} (signal {signal})", signals::name(signal)))
 }
 
 /// Waits for a child and keeps its standard input open until it ends; the wait would close it otherwise.
@@ -139,5 +147,17 @@ fn build(pool: rayon::ThreadPoolBuilder) -> anyhow::Result<()> {
         )),
         // Other errors say that something was computed before on other threads, which give the same results.
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_was_killed_is_told_from_one_that_failed() {
+        let ended = |raw: i32| killed(std::os::unix::process::ExitStatusExt::from_raw(raw));
+        assert_eq!(ended(9).as_deref(), Some("was killed by SIGKILL (signal 9)"));
+        assert_eq!((ended(0), ended(1 << 8)), (None, None));
     }
 }

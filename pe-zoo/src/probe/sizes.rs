@@ -233,8 +233,8 @@ impl Observer<'_> {
         // Some sizes must be even.
         let near = [1, -1, 2].map(|by| size.value.checked_add_signed(by));
         // Single precision does not tell large numbers apart from their neighbours.
-        let far = (!size.is_whole).then(|| size.value + size.value / 8);
-        let mut others = near.into_iter().flatten().chain(far).filter_map(|value| {
+        let far = (!size.is_whole).then(|| size.value.checked_add(size.value / 8));
+        let mut others = near.into_iter().flatten().chain(far.flatten()).filter_map(|value| {
             let config = with_size(config, size, value)?;
             self.observed(&config)
         });

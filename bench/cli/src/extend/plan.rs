@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use clap::ValueEnum as _;
+use clap::ValueEnum;
 use pe_zoo::Combination;
 use serde_json::{Value, json};
 use tasks::Task;
 
 use super::{EvalTask, ExtendArgs, TunedWeights, reads_text};
 use crate::eval::each_once;
+use crate::parsers::MOST_SAMPLES;
 use llm::benchmarks::PromptStyle;
 use llm::extend::{
     EncodingVariant, ExtendCell, InputOutput, LongText, Method, Passkey, TextWindows, TrainedSizes,
@@ -40,10 +41,26 @@ struct EvaluatedTask {
     eval: EvalConfig,
 }
 
+/// Names of the values of an option.
+fn names<T: ValueEnum>(values: &[T]) -> Vec<String> {
+    let name = |value: &T| Some(value.to_possible_value()?.get_name().to_owned());
+    values.iter().filter_map(name).collect()
+}
+
+/// Checks the lists of the command line, before the model is read.
+pub(super) fn check_lists(arguments: &ExtendArgs) -> anyhow::Result<()> {
+    each_once("--lens", &arguments.lens)?;
+    each_once("--factors", &arguments.factors)?;
+    each_once("--methods", &names(&arguments.methods))?;
+    each_once("--tasks", &names(&arguments.tasks))?;
+    each_once("--tune", &names(&arguments.tune))?;
+    anyhow::ensure!(!arguments.lens.contains(&0), "--lens is 0, expected at least 1 token");
+    Ok(())
+}
+
 impl Prepared {
     pub(super) fn new(arguments: &ExtendArgs, pretrained: &Pretrained) -> anyhow::Result<Self> {
         let context = pretrained.context;
-        each_once("--lens", &arguments.lens)?;
         let lens = match arguments.lens.as_slice() {
             [] => vec![context, 2 * context, 4 * context],
             lens => lens.to_vec(),
@@ -105,7 +122,10 @@ impl Prepared {
                     let tokens = pretrained.shared_tokenizer();
                     let task = Box::new(Passkey::new(tokens, pretrained.vocabulary, depths)?);
                     let samples = depths.checked_mul(arguments.repeats);
-                    let samples = samples.context("--depths times --repeats is too large")?;
+                    let samples = samples.filter(|count| *count as u64 <= MOST_SAMPLES);
+                    let samples = samples.with_context(|| {
+                        format!("--depths times --repeats is more than {MOST_SAMPLES}")
+                    })?;
                     let eval = EvalConfig { seed: arguments.seed, ..eval(samples) };
                     let config = json!({ "depths": depths, "language": "english" });
                     EvaluatedTask { name: task.meta().id.to_owned(), task, config, eval }

@@ -224,12 +224,13 @@ impl InspectedCell<'_> {
 /// page; nothing for a page elsewhere.
 fn way_back(folder: &Path, links: &[PageLink]) -> String {
     const REPORT: &str = "All results";
+    const INDEX: &str = "../../index.html";
     let is_of_report =
         folder.parent().and_then(Path::file_name).is_some_and(|name| name == "inspect");
     let given = links.iter().find(|link| link.name == REPORT);
     let address = given.map(|link| &*link.address);
     address
-        .or_else(|| is_of_report.then_some("../../index.html"))
+        .or_else(|| (is_of_report && folder.join(INDEX).is_file()).then_some(INDEX))
         .map_or_else(String::new, |address| {
             format!("<ul>\n<li><a href=\"{}\">{REPORT}</a></li>\n</ul>\n", escape(address))
         })
@@ -241,7 +242,13 @@ mod tests {
 
     #[test]
     fn the_way_back_leads_to_the_report() {
-        assert!(way_back(Path::new("a/inspect/k"), &[]).contains("\"../../index.html\""));
+        let results = std::env::temp_dir().join(format!("pe-zoo-way-back-{}", std::process::id()));
+        let page = results.join("inspect/k");
+        std::fs::create_dir_all(&page).unwrap();
+        assert_eq!(way_back(&page, &[]), "");
+        std::fs::write(results.join("index.html"), "").unwrap();
+        assert!(way_back(&page, &[]).contains("\"../../index.html\""));
+        std::fs::remove_dir_all(results).unwrap();
         assert_eq!(way_back(Path::new("a/b/k"), &[]), "");
         let link = PageLink { name: "All results".into(), address: "../../zoo/index.html".into() };
         assert!(way_back(Path::new("site/inspect/k"), &[link]).contains("../../zoo/index.html"));

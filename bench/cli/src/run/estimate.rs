@@ -131,8 +131,15 @@ pub(super) fn print(
         return;
     }
     let rows = groups.iter().map(CellGroup::row).collect();
-    let heads =
-        row(["workload", "encoding", "cells", "kept", "parameters", "training of one", "estimate"]);
+    let heads = row([
+        "workload",
+        "encoding",
+        "cells",
+        "kept",
+        "parameters",
+        "training of one",
+        "estimate, all cells",
+    ]);
     // In the order in which a narrow terminal drops them.
     let spare = ["kept", "training of one", "parameters"];
     TerminalTable { heads, rows, spare: &spare, numbers: false }.say();
@@ -142,7 +149,8 @@ pub(super) fn print(
         format!(" of {} (shard {})", plan.cells.len(), options.shard)
     };
     say(&format!(
-        "{}{shard}; about {} of training in total, {} with {} in parallel; evaluation not included",
+        "{}{shard}; at most about {} of training in total, {} with {} in parallel: a task that is solved stops early; evaluation \
+         not included",
         counted(own.len(), "cell"),
         clock(total),
         clock(total / options.jobs as f64),

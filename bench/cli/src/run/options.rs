@@ -177,7 +177,7 @@ pub(crate) struct PoolArgs {
     /// sweep with --devices cannot use the same devices.
     #[arg(long, value_name = "LIST", conflicts_with_all = ["device", "jobs"])]
     pub(crate) devices: Option<DeviceList>,
-    /// CPU threads per cell, or per device of a cell with --data-parallel.
+    /// CPU threads per cell (`run`: or per device of a cell with --data-parallel).
     #[arg(long, default_value_t = 1, value_parser = number(1..=MOST))]
     pub(crate) threads: usize,
     /// Number of cells to run in parallel; default: number of CPUs divided by --threads (1 on a GPU).

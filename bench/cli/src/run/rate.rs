@@ -20,6 +20,8 @@ const ENCODING: &str = "rope";
 /// The first call on a machine measures it in a child process. If that fails, [`FLOPS_PER_SECOND`] per thread are
 /// assumed.
 pub(crate) fn operations_per_second(device: usize, compute: &Compute, threads: usize) -> f64 {
+    // More threads than processors are no faster, and thousands take minutes to start.
+    let threads = threads.min(host::logical_cpus());
     let path = tasks::corpus::cache_dir().join("rates.json");
     let key = key(compute, threads);
     // Empty if the file is missing or damaged.

@@ -39,10 +39,11 @@ pub(super) fn decide(
     let (keep, text) = match arguments.keep_weights {
         Some(KeepWeights::None) => (None, "not kept".to_owned()),
         Some(KeepWeights::Last) => (Some(WeightsAt::Last), kept),
-        Some(KeepWeights::Best) => (Some(WeightsAt::Best), format!("{kept}, and the best weights")),
-        None if evaluates_best.is_some() => {
-            (Some(WeightsAt::Best), format!("{kept}, and the best weights, which are evaluated"))
-        }
+        Some(KeepWeights::Best) => (Some(WeightsAt::Best), format!("last and best weights {kept}")),
+        None if evaluates_best.is_some() => (
+            Some(WeightsAt::Best),
+            format!("last and best weights {kept}; the best ones are evaluated"),
+        ),
         None if bytes <= MOST_BYTES => {
             (Some(WeightsAt::Last), format!("{kept}; --keep-weights none leaves them out"))
         }

@@ -206,8 +206,14 @@ fn different_results_in_the_files_and_the_pack_of_a_folder_are_a_conflict() {
             &["records", "merge", "--out", &merged],
             &["records", "pack"],
             &["records", "diff", one.to_str().unwrap()],
+            &["status"],
         ]
         .map(|command| (command.join(" "), on(command, &[&one])))
+        .into_iter()
+        .chain(
+            [&["--no-report"][..], &["--dry-run"]]
+                .map(|more| (format!("run {}", more.join(" ")), place.run(&one, more))),
+        )
     };
     for (command, output) in each() {
         assert!(output.status.success(), "{command}: {}", text(&output));
@@ -244,7 +250,7 @@ fn damaged_packed_records_stop_nothing_that_files_suffice_for() {
     };
     said_by(&place.run(&one, &["--no-report"]), 0, "of them kept");
     let evaluated = on(&["eval", "--no-report", "--out", other.to_str().unwrap()], &[&one]);
-    said_by(&evaluated, 0, "what cannot be read is not evaluated");
+    said_by(&evaluated, 0, "records that cannot be read are left out");
     let compared = on(&["records", "diff", folder], &[&one]);
     said_by(&compared, 1, "records are equal apart from timings");
     let night = on(&["nightly", "--baseline", folder], &[&one]);

@@ -77,7 +77,11 @@ fn a_cell_that_no_memory_holds_is_one_record_and_costs_the_sweep_nothing() {
         command.arg(place.suite()).arg("--out").arg(&out).args(more).output().unwrap()
     };
     let dry = limited(&["--dry-run"]);
-    assert!(dry.status.success() && text(&dry).contains("2 cells; about"), "{}", text(&dry));
+    assert!(
+        dry.status.success() && text(&dry).contains("2 cells; at most about"),
+        "{}",
+        text(&dry)
+    );
     let output = limited(&["--json"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
     let seen = events(&output);

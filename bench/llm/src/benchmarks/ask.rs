@@ -112,16 +112,21 @@ fn rejected(reason: impl std::fmt::Display) -> anyhow::Error {
     anyhow::anyhow!("the tokenizer rejects the item: {reason}")
 }
 
-/// Checks that an item can be asked, without a pass of a model.
+/// Returns the number of tokens of the longest prompt of an item, with its option, without a pass of a model.
 ///
 /// # Errors
 /// If there are too few examples, or the tokenizer rejects the item.
-pub fn check(
+pub fn prompt_len(
     tokens: &dyn ModelTokenizer,
     item: &BenchmarkItem,
     settings: AskSettings<'_>,
-) -> Result<()> {
-    TokenizedPrompts::of(tokens, item, settings).map(drop)
+) -> Result<usize> {
+    Ok(match TokenizedPrompts::of(tokens, item, settings)? {
+        TokenizedPrompts::Write(prompt) => prompt.len(),
+        TokenizedPrompts::Choose(options) => {
+            options.iter().map(|parts| parts.iter().map(Vec::len).sum()).max().unwrap_or(0)
+        }
+    })
 }
 
 /// Evaluates a model on one item.

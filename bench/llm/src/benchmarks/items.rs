@@ -171,12 +171,14 @@ impl Line {
         let one = |item| Ok(vec![item]);
         match self {
             Self::Scrolls { input, output, .. } => {
+                let input = tasks::without_mark(&input).to_owned();
                 one(BenchmarkItem::Write { input, outputs: vec![output] })
             }
             Self::ScrollsMany { outputs, .. } if outputs.is_empty() => {
                 Err("`outputs` is empty, expected at least one text".to_owned())
             }
             Self::ScrollsMany { input, outputs, .. } => {
+                let input = tasks::without_mark(&input).to_owned();
                 one(BenchmarkItem::Write { input, outputs })
             }
             Self::Mmlu { question, choices, answer, subject } => {
@@ -184,17 +186,23 @@ impl Line {
                     AnswerField::Number(right) => right,
                     AnswerField::Letter(letter) => from_letter(&letter)?,
                 };
-                one(choose(subject, question, choices, right)?)
+                one(choose(subject, &question, choices, right)?)
             }
             Self::Arc { question, choices: Columns { text, label }, answer_key } => {
+                if label.len() != text.len() {
+                    let (texts, labels) = (text.len(), label.len());
+                    return Err(format!(
+                        "{texts} texts and {labels} labels, expected a label for each"
+                    ));
+                }
                 let right = labelled(&label, &answer_key)?;
-                one(choose(None, question, text, right)?)
+                one(choose(None, &question, text, right)?)
             }
             Self::ArcOriginal { question: Stem { stem, choices }, answer_key } => {
                 let (text, label): (Vec<_>, Vec<_>) =
                     choices.into_iter().map(|choice| (choice.text, choice.label)).unzip();
                 let right = labelled(&label, &answer_key)?;
-                one(choose(None, stem, text, right)?)
+                one(choose(None, &stem, text, right)?)
             }
             Self::Quality { article, questions } => questions
                 .into_iter()
@@ -202,7 +210,7 @@ impl Line {
                     let Some(right) = gold_label.checked_sub(1) else {
                         return Err("`gold_label` is 0, expected 1 or more".to_owned());
                     };
-                    choose(None, format!("{article}\n\n{question}"), options, right)
+                    choose(None, &format!("{article}\n\n{question}"), options, right)
                 })
                 .collect(),
         }
@@ -212,13 +220,17 @@ impl Line {
 /// Builds a multiple-choice item.
 fn choose(
     subject: Option<String>,
-    question: String,
+    question: &str,
     options: Vec<String>,
     right: usize,
 ) -> Result<BenchmarkItem, String> {
     if right >= options.len() {
         return Err(format!("answer {right} (from 0) of {} options", options.len()));
     }
+    if options.len() < 2 {
+        return Err("fewer than two options".to_owned());
+    }
+    let question = tasks::without_mark(question).to_owned();
     Ok(BenchmarkItem::Choose { subject, question, options, right })
 }
 
@@ -230,6 +242,10 @@ fn from_letter(letter: &str) -> Result<usize, String> {
 }
 
 fn labelled(labels: &[String], key: &str) -> Result<usize, String> {
+    if let Some(label) = labels.iter().enumerate().find(|(at, label)| labels[..*at].contains(label))
+    {
+        return Err(format!("two options have the label \"{}\"", label.1));
+    }
     let place = labels.iter().position(|label| label == key);
     place.ok_or_else(|| format!("`answerKey` is \"{key}\", expected one of {labels:?}"))
 }
@@ -258,7 +274,7 @@ mod tests {
             "\n",
             r#"{"question": "Wet?", "choices": {"text": ["sea", "sand"], "label": ["A", "B"]}, "answerKey": "A"}"#,
             "\n",
-            r#"{"question": {"stem": "Wet?", "choices": [{"text": "sea", "label": "1"}]}, "answerKey": "1"}"#,
+            r#"{"question": {"stem": "Wet?", "choices": [{"text": "sea", "label": "1"}, {"text": "sand", "label": "2"}]}, "answerKey": "1"}"#,
             "\n",
             r#"{"article": "A tide.", "questions": [{"question": "What?", "options": ["a", "b"], "gold_label": 2}]}"#,
             "\n",
@@ -273,6 +289,25 @@ mod tests {
         let BenchmarkItem::Choose { question, .. } = &items[6] else { unreachable!() };
         assert_eq!(question, "A tide.\n\nWhat?");
         assert_eq!([2, 3].map(|n| items[n].subject()), [Some("sums"), None]);
+    }
+
+    #[test]
+    fn options_must_be_told_apart_and_marks_are_no_part_of_a_question() {
+        let arc = |text: &str, label: &str| {
+            let line = format!(
+                r#"{{"question": "Wet?", "choices": {{"text": {text}, "label": {label}}}, "answerKey": "A"}}"#
+            );
+            parse(&line).unwrap_err().to_string()
+        };
+        let twice = arc(r#"["sea", "sand"]"#, r#"["A", "A"]"#);
+        assert!(twice.contains("two options have the label \"A\""), "{twice}");
+        let uneven = arc(r#"["sea", "sand"]"#, r#"["A"]"#);
+        assert!(uneven.contains("2 texts and 1 labels"), "{uneven}");
+        assert!(arc(r#"["sea"]"#, r#"["A"]"#).contains("fewer than two options"));
+        let marked =
+            parse("{\"question\": \"\u{feff}1?\", \"choices\": [\"1\", \"2\"], \"answer\": 0}");
+        let BenchmarkItem::Choose { question, .. } = &marked.unwrap()[0] else { unreachable!() };
+        assert_eq!(question, "1?");
     }
 
     #[test]

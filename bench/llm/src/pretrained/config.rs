@@ -172,6 +172,7 @@ pub(super) fn read(
     let rope = RotationFields {
         theta: file.rope_theta,
         windowed_theta: file.rope_local_base_freq,
+        default_theta: kind.theta,
         bases: kind.gemma.and_then(|gemma| gemma.bases),
         scaling: file.rope_scaling.as_ref(),
         parameters: file.rope_parameters.as_ref(),
@@ -300,7 +301,7 @@ impl ConfigFile {
             qk_norm: kind.qk_norm,
             norm_place: kind.norm_place,
             activation: kind.activation(),
-            tied_head: self.tie_word_embeddings.unwrap_or(kind.gemma.is_some()),
+            tied_head: self.tie_word_embeddings.unwrap_or(kind.tied_head),
             scaled_embedding: kind.gemma.is_some(),
             head_cap: kind.gemma.and_then(|gemma| self.final_logit_softcapping.or(gemma.head_cap)),
         }

@@ -15,8 +15,8 @@ use sha2::{Digest, Sha256};
 use tasks::FileError;
 
 use super::error;
+use super::kinds::THETA;
 use super::llama::{HEAD, KEY, QUERY, WeightId, WeightSource};
-use super::rotation::THETA;
 use super::settings::{LlamaForm, LlamaSettings, LlamaSizes, SizeKeys, StoredForm, check_rotation};
 
 /// Tensor with the divisors of the frequencies.

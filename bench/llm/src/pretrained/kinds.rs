@@ -24,6 +24,10 @@ pub(super) struct ModelKind {
     pub(super) has_window: HasWindow,
     /// Whether layers with a window have a rotation of their own.
     pub(super) has_two_rotations: bool,
+    /// Base of the rotation if the file states none.
+    pub(super) theta: f64,
+    /// Whether the embedding is also the head if the file does not say.
+    pub(super) tied_head: bool,
     /// Facts of Gemma alone.
     pub(super) gemma: Option<Gemma>,
 }
@@ -77,6 +81,9 @@ pub(super) struct Bases {
     pub(super) windowed: f64,
 }
 
+/// Base of the rotation of a `llama` if the file states none: the default of transformers and llama.cpp.
+pub(super) const THETA: f64 = 10_000.0;
+
 /// A type with the form of a `llama`.
 const LLAMA: ModelKind = ModelKind {
     name: "llama",
@@ -88,6 +95,8 @@ const LLAMA: ModelKind = ModelKind {
     windows: Windows::None,
     has_window: HasWindow::ByDefault,
     has_two_rotations: false,
+    theta: THETA,
+    tied_head: false,
     gemma: None,
 };
 
@@ -117,6 +126,8 @@ const KINDS: [ModelKind; 9] = [
         tokenizer_class: None,
         windows: Windows::Unrotated,
         has_window: HasWindow::IfStatedAndUsed,
+        theta: 2e6,
+        tied_head: true,
         ..LLAMA
     },
     ModelKind {
@@ -141,6 +152,7 @@ const KINDS: [ModelKind; 9] = [
         head_dim: Some(256),
         tokenizer_class: Some("GemmaTokenizer"),
         windows: Windows::AllBut(2),
+        tied_head: true,
         gemma: Some(Gemma {
             attention_cap: Some(50.0),
             head_cap: Some(30.0),
@@ -157,6 +169,7 @@ const KINDS: [ModelKind; 9] = [
         tokenizer_class: Some("GemmaTokenizer"),
         windows: Windows::AllBut(6),
         has_two_rotations: true,
+        tied_head: true,
         gemma: Some(Gemma {
             attention_cap: None,
             head_cap: None,

@@ -94,8 +94,9 @@ impl LayerFields<'_> {
                     above_0(path, "no_rope_layer_interval", self.no_rope_layer_interval)?;
                 Ok((1..=self.layers).map(|layer| !layer.is_multiple_of(interval)).collect())
             }
-            Some(rotated) if rotated.len() == self.layers => {
-                Ok(rotated.iter().map(|layer| *layer != 0).collect())
+            // A longer list is that of a larger model.
+            Some(rotated) if rotated.len() >= self.layers => {
+                Ok(rotated[..self.layers].iter().map(|layer| *layer != 0).collect())
             }
             Some(rotated) => Err(self.uneven(path, "no_rope_layers", "number", rotated.len())),
         }

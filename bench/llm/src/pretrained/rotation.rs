@@ -13,15 +13,14 @@ use super::kinds::Bases;
 use super::layers::SLIDING;
 use super::version::WrittenBy;
 
-/// Base of the rotation if the file states none: the default of transformers and llama.cpp.
-pub(super) const THETA: f64 = 10_000.0;
-
 /// Fields of `config.json` that determine the rotation.
 pub(super) struct RotationFields<'a> {
     /// `rope_theta`.
     pub(super) theta: Option<f64>,
     /// `rope_local_base_freq`: base of the rotation of layers with a window, in models whose bases differ.
     pub(super) windowed_theta: Option<f64>,
+    /// Base if the file states none.
+    pub(super) default_theta: f64,
     /// Bases by kind of layer that the file need not state.
     pub(super) bases: Option<Bases>,
     /// `rope_scaling`.
@@ -255,7 +254,7 @@ impl RotationFields<'_> {
     /// Base of the layers of a kind if their object states none.
     fn other_base(&self, kind: Option<&str>) -> OtherBase {
         match self.bases {
-            None => OtherBase { stated: self.theta, default: THETA },
+            None => OtherBase { stated: self.theta, default: self.default_theta },
             Some(bases) if kind == Some(SLIDING) => {
                 OtherBase { stated: self.windowed_theta, default: bases.windowed }
             }

@@ -74,7 +74,12 @@ pub(super) struct HuggingFace {
 impl ModelTokenizer for HuggingFace {
     fn encode(&self, text: &str) -> Result<Vec<u32>> {
         let encoding = self.tokenizer.encode_fast(text, false);
-        encoding.map(|encoding| encoding.get_ids().to_vec()).map_err(anyhow::Error::from_boxed)
+        encoding.map(|encoding| encoding.get_ids().to_vec()).map_err(|reason| {
+            anyhow::anyhow!(
+                "the tokenizer of the model rejects the text: {reason}; expected a tokenizer.json that belongs to the \
+                 model and is whole"
+            )
+        })
     }
 
     fn around(&self) -> Around {
@@ -117,13 +122,17 @@ impl HuggingFace {
         written_by: &WrittenBy,
     ) -> Result<Self> {
         let given = |name: &str| file.get(name);
-        let content =
-            |value: &Value| Some(value.get("content").unwrap_or(value).as_str()?.to_owned());
+        let text = |name: &str, value: &Value| match value.get("content").unwrap_or(value) {
+            Value::String(text) => Ok(text.clone()),
+            other => Err(error::unsupported(path, name, other, "a text")),
+        };
         let special = SPECIAL.iter().filter_map(|name| {
-            given(name).and_then(content).map(|text| ((*name).to_owned(), text))
+            let of_name = |value| Ok(((*name).to_owned(), text(name, value)?));
+            given(name).map(of_name)
         });
-        self.special = special.collect();
-        let is_set = match given("tokenizer_class").and_then(Value::as_str).or(class) {
+        self.special = special.collect::<Result<_>>()?;
+        let stated = given("tokenizer_class").map(|value| text("tokenizer_class", value));
+        let is_set = match stated.transpose()?.as_deref().or(class) {
             Some(class) => BY_SETTINGS.iter().any(|kind| class.starts_with(kind)),
             None => ADDED.iter().any(|name| given(name).is_some()),
         };
@@ -310,6 +319,10 @@ mod tests {
         let foreign = json!({ "tokenizer_class": "LlamaTokenizer", "bos_token": "<s>" });
         let said = encoded(&json!({}), &foreign).unwrap_err().to_string();
         assert!(said.contains("tokenizer_config.json") && said.contains("\"<s>\""), "{said}");
+        for (field, value) in [("bos_token", json!(5)), ("tokenizer_class", json!(5))] {
+            let said = encoded(&json!({}), &json!({ field: value })).unwrap_err().to_string();
+            assert!(said.contains(&format!("`{field}` is 5, expected a text")), "{said}");
+        }
         let said = encoded(&json!({}), &json!({ "add_bos_token": "yes" })).unwrap_err().to_string();
         assert!(said.contains("`add_bos_token` is \"yes\", expected true or false"), "{said}");
     }

@@ -6,7 +6,7 @@ use records::Status;
 
 use super::WorkerEnd;
 use crate::memory::{self, SystemKills};
-use crate::signals;
+use crate::process;
 use crate::watchdog::Watchdog;
 
 /// Classifies the end of a worker that exited without a record.
@@ -32,13 +32,10 @@ pub(super) fn verdict(
     if lower.contains("memory allocation of") || lower.contains("out of memory") {
         return WorkerEnd::Status(Status::OutOfMemory { reason: format!("{text}{peak}") });
     }
-    match signal(status) {
-        Some(signal) => {
-            let name = signals::name(signal);
+    match process::killed(status) {
+        Some(killed) => {
             let said = if last.is_empty() { String::new() } else { format!("; {last}") };
-            WorkerEnd::Died {
-                reason: format!("its worker was killed by {name} (signal {signal}){peak}{said}"),
-            }
+            WorkerEnd::Died { reason: format!("its worker {killed}{peak}{said}") }
         }
         None => WorkerEnd::Status(Status::Failed { reason: text }),
     }

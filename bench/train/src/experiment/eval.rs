@@ -28,8 +28,7 @@ pub struct EvalConfig {
     /// valid.
     #[serde(skip_serializing_if = "is_default")]
     pub weights: WeightsAt,
-    /// Longest input, in tokens, that the encoding is built for, if the evaluated weights were trained with another
-    /// value.
+    /// Longest input, in tokens, for which the evaluated weights were trained, if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trained_for: Option<usize>,
 }

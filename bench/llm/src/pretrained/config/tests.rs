@@ -223,11 +223,33 @@ fn qwen3_and_smollm3_are_read_with_their_own_defaults() {
     assert_eq!(pattern.as_deref(), Some("rope/rope/rope/nope"));
     let given = json!({ "rope_theta": 10000.0, "no_rope_layers": [1, 0, 1] });
     assert_eq!(layers(smollm3(3, given.clone())).unwrap().as_deref(), Some("rope/nope"));
-    let said = layers(smollm3(2, given)).unwrap_err().to_string();
+    let said = layers(smollm3(4, given.clone())).unwrap_err().to_string();
     assert!(
-        said.contains("`no_rope_layers` is a list of 3, expected a number for each of the 2"),
+        said.contains("`no_rope_layers` is a list of 3, expected a number for each of the 4"),
         "{said}"
     );
+    // A longer list counts up to the number of layers.
+    assert_eq!(layers(smollm3(2, given)).unwrap().as_deref(), Some("rope/nope"));
+}
+
+/// Values of the configuration classes of transformers 5.24 for a file that states neither.
+#[test]
+fn a_base_and_a_tied_head_that_no_file_states_are_those_of_the_type() {
+    for (kind, base, is_tied) in [
+        ("llama", 1e4, false),
+        ("mistral", 1e4, false),
+        ("qwen2", 1e4, false),
+        ("qwen3", 1e4, false),
+        ("smollm3", 2e6, true),
+        ("olmo2", 1e4, false),
+        ("gemma2", 1e4, true),
+        ("gemma3_text", 1e6, true),
+    ] {
+        let read = parse(json!({ "model_type": kind })).unwrap();
+        assert_eq!((read.rope.base, read.model.tied_head), (base, is_tied), "{kind}");
+    }
+    // Its versions differ.
+    assert!(parse(json!({ "model_type": "olmo3" })).is_err());
 }
 
 /// Defaults of transformers, of files of version 4 and 5.

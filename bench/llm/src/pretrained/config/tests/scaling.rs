@@ -1,4 +1,4 @@
-use super::super::super::rotation::THETA;
+use super::super::super::kinds::THETA;
 use super::*;
 use pe_zoo::rotary::{ORIGINAL_LENGTH, Scaling};
 use pe_zoo::zoo::rope::RopeConfig;
