@@ -143,7 +143,7 @@ wrong = len(table) != len(lines)
 for line, (_, (name, row, ends)) in zip(table, sorted(lines.items(), reverse=True)):
     cells = [cell.strip() for cell in line.strip("|\n ").split("|")]
     shown = [float(x) for x in re.findall(r"-?[0-9.]+", cells[1].split("[")[1])]
-    same = [cells[0], cells[1].split(" [")[0], *cells[2:]] == [labels[name], *row] and np.allclose(shown, ends, atol=0.4)
+    same = cells[0].startswith(labels[name].split("{")[0]) and [cells[1].split(" [")[0], *cells[2:]] == row and np.allclose(shown, ends, atol=0.4)
     wrong |= not same
     print("same" if same else f"DIFFERS from {cells}", name, *row, "[%.1f, %.1f]" % ends)
 print(f"{len(table)} rows, first rank of {several} workloads")
