@@ -132,7 +132,7 @@ pub fn prompt_len(
 /// Evaluates a model on one item.
 ///
 /// # Errors
-/// As [`check`], and if the model has no positions for the prompt.
+/// As [`prompt_len`], and if the model has no positions for the prompt.
 pub fn ask(
     model: &Decoder,
     id: &str,
