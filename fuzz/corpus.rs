@@ -290,7 +290,7 @@ pub(crate) fn questions() -> Vec<Vec<u8>> {
         json!({ "question": "Why?", "choices": ["a", "b"], "answer": 1 }),
         json!({ "question": "Why?", "choices": ["a", "b"], "answer": "B" }),
         json!({ "question": "Why?", "choices": { "text": ["a", "b"], "label": ["A", "B"] }, "answerKey": "B" }),
-        json!({ "question": { "stem": "Why?", "choices": [{ "text": "a", "label": "1" }] }, "answerKey": "1" }),
+        json!({ "question": { "stem": "Why?", "choices": [{ "text": "a", "label": "1" }, { "text": "b", "label": "2" }] }, "answerKey": "1" }),
     ];
     let lines = lines.map(|line| line.to_string().into_bytes());
     [&lines[..], &[lines.join(&b"\n"[..])]].concat()
