@@ -99,22 +99,30 @@ impl TerminalTable<'_> {
         let mut lines = rows.iter().map(line).collect::<Vec<_>>();
         if !dropped.is_empty() {
             let note = format!("(a wider terminal also shows: {})", dropped.join(", "));
-            lines.extend(words(&note, limit));
+            let note = wrapped(&note, limit, "", |text| text.chars().count());
+            lines.extend(note.iter().map(|line| cut(line, limit)));
         }
         lines
     }
 }
 
-/// Breaks a text into lines of at most `limit` characters, between words where it has any.
-fn words(text: &str, limit: usize) -> Vec<String> {
+/// Breaks a text between words into lines of at most `limit` characters, as `shown` counts them; those after the first are
+/// indented.
+pub(super) fn wrapped(
+    text: &str,
+    limit: usize,
+    indent: &str,
+    shown: impl Fn(&str) -> usize,
+) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= limit => {
+            Some(line) if shown(line) + 1 + shown(word) <= limit => {
                 line.push(' ');
                 line.push_str(word);
             }
-            _ => lines.push(cut(word, limit)),
+            Some(_) => lines.push(format!("{indent}{word}")),
+            None => lines.push(word.to_owned()),
         }
     }
     lines

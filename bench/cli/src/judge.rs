@@ -40,11 +40,16 @@ pub(super) fn run(arguments: &JudgeArgs) -> anyhow::Result<()> {
         records_of_scores(csv.as_bytes(), label).with_context(|| scores.display().to_string())?;
     let name = scores.file_stem().unwrap_or_default();
     let out = out.clone().unwrap_or_else(|| Path::new("results").join(name));
+    anyhow::ensure!(
+        !out.join(PACKED).exists(),
+        "{} has packed records; give another folder with --out",
+        out.display()
+    );
     let old = records::store::record_files(&out)?;
     for path in &old {
         let is_judged = RunRecord::read(path)?.backend == PROGRAM;
         anyhow::ensure!(
-            is_judged && !out.join(PACKED).exists(),
+            is_judged,
             "{} has records of training runs; give another folder with --out",
             out.display()
         );

@@ -2,7 +2,7 @@
 
 use console::Style;
 
-use super::columns::width;
+use super::columns::{self, width};
 use super::out::{Printable, print};
 
 /// Number of characters of a line of prose in a wide terminal.
@@ -47,17 +47,7 @@ fn wrapped(paragraph: &str, width: usize) -> Vec<Printable> {
     let indent = if paragraph.starts_with("- ") || paragraph.starts_with("* ") { "  " } else { "" };
     let is_coloured = console::colors_enabled();
     let shown = |text: &str| text.chars().filter(|c| !(is_coloured && *c == '`')).count();
-    let mut lines: Vec<String> = Vec::new();
-    for word in paragraph.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if shown(line) + 1 + shown(word) <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            Some(_) => lines.push(format!("{indent}{word}")),
-            None => lines.push(word.to_owned()),
-        }
-    }
+    let lines = columns::wrapped(paragraph, width, indent, shown);
     let mut is_code = false;
     let line = |line: String| {
         if !is_coloured {

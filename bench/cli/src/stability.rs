@@ -11,7 +11,7 @@ use tasks::Task;
 use super::columns::say_table;
 use super::extend::read_parts;
 use super::out::say;
-use super::parsers::{MOST, MOST_SAMPLES, number};
+use super::parsers::{MOST, number};
 use super::trained::{self, CellArgs, TrainedCell};
 use llm::extend::{LongText, TextWindows};
 use pe_zoo::model::Decoder;
@@ -19,6 +19,9 @@ use train::inspect::{LayerStability, Shift, stability};
 
 /// Maximum number of tokens of a sample; the attention weights of all heads and layers are held in memory.
 const MOST_TOKENS: usize = 4096;
+
+/// Largest offset: larger positions are not exact in f32.
+const MOST_OFFSET: u64 = 1 << 24;
 
 /// Arguments of `stability`.
 #[derive(Args, Clone)]
@@ -46,7 +49,7 @@ pub(super) struct StabilityArgs {
     #[arg(long)]
     token: Option<u32>,
     /// Offset of the second measurement: the position of the first token.
-    #[arg(long, default_value_t = 3, value_parser = number(0..=MOST_SAMPLES))]
+    #[arg(long, default_value_t = 3, value_parser = number(0..=MOST_OFFSET))]
     offset: usize,
     /// Number of samples to measure.
     #[arg(long, default_value_t = 8, value_parser = number(1..=MOST))]

@@ -46,6 +46,9 @@ fn a_table_of_scores_gets_a_report_and_the_tests_of_records() {
     refused(&judge, "has records of training runs");
     assert!(out.join("cells").join(format!("{}.json", trained.key)).exists());
     std::fs::remove_file(out.join("cells").join(format!("{}.json", trained.key))).unwrap();
+    std::fs::write(out.join("records.parquet"), "").unwrap();
+    refused(&judge, "has packed records");
+    std::fs::remove_file(out.join("records.parquet")).unwrap();
     std::fs::write(&scores, table("rope").replace("0.9", "9")).unwrap();
     refused(&["judge", scores_text], "score is `9`, expected an exact match from 0 to 1");
 

@@ -97,6 +97,22 @@ fn damaged_folders_give_errors_and_take_no_memory() {
     }
 }
 
+/// As in a cache that was cleared.
+#[cfg(unix)]
+#[test]
+fn a_link_that_leads_nowhere_is_no_absent_file() {
+    let place = tempfile::tempdir().unwrap();
+    tiny::copy_to(place.path(), &tiny::numbered(tiny::WORDS));
+    open(place.path()).unwrap();
+    for file in ["generation_config.json", "tokenizer_config.json"] {
+        let path = place.path().join(file);
+        std::os::unix::fs::symlink("nowhere", &path).unwrap();
+        let said = open(place.path()).unwrap_err().to_string();
+        assert!(said.contains(file), "{said}");
+        fs::remove_file(&path).unwrap();
+    }
+}
+
 #[test]
 fn a_gguf_file_is_the_model_that_its_folder_is() {
     let place = tempfile::tempdir().unwrap();

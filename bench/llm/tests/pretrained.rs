@@ -151,18 +151,6 @@ fn files_beside_the_settings_add_ends_of_a_text_and_special_tokens() {
     let read = open(folder.path()).unwrap();
     assert_eq!(tokens(&read), [5, 9]);
     assert_eq!(read.rules.as_deref(), Some("5: config.json states 5.24.0"));
-    // A link into a cache that was cleared.
-    #[cfg(unix)]
-    for file in ["generation_config.json", "tokenizer_config.json"] {
-        let path = folder.path().join(file);
-        let own = fs::read(&path).unwrap();
-        fs::remove_file(&path).unwrap();
-        std::os::unix::fs::symlink("nowhere", &path).unwrap();
-        let said = open(folder.path()).unwrap_err().to_string();
-        assert!(said.contains(file), "{said}");
-        fs::remove_file(&path).unwrap();
-        fs::write(&path, own).unwrap();
-    }
     put("generation_config.json", json!({ "eos_token_id": 23 }));
     let said = open(folder.path()).unwrap_err().to_string();
     assert!(said.contains("generation_config.json: `eos_token_id` is 23"), "{said}");
