@@ -41,6 +41,10 @@ cat >> "$work/guide/index.md" << 'PAGE'
 - [The report of the zoo](zoo/index.html), with a page for each encoding and each task
 - The inside of models that count: [CoPE](inspect/cope/index.html) and [RoPE](inspect/rope/index.html)
 PAGE
+# Pictures of pages that this script writes below.
+printf '\n![Exact match by length: the best encodings, RoPE and NoPE](zoo/figures/all-tasks-exact-match-by-length.svg)\n' \
+  >> "$work/guide/report.md"
+printf '\n![Attention of both heads of a layer with CoPE, trained to count](inspect/cope/layer-1-attention.svg)\n' >> "$work/guide/compare.md"
 mdbook build "$work/guide" --dest-dir "$site"
 "$bench" report results/zoo/2-cores_2026-11 --out "$site/zoo" --link Guide=../index.html --link Plan=../plan.html \
   --link 'Inside two models=../inspect/cope/index.html'

@@ -82,6 +82,8 @@ def look(browser, report, html, view, shots, found, hostile):
             found.remark(f"{where}: {len(sideways)} boxes scroll sideways: {'; '.join(sideways[:4])}")
     low = page.run("test.contrast()")
     found.must(not low, f"{where}: text with a contrast below 4.5: {low}")
+    wrong = page.run(f"test.promises('{html.parent.name}')")
+    found.must(not wrong, f"{where}: {'; '.join(wrong[:5])}")
     checks = [("lacks", "lacks"), ("marks", "marks:")]
     # Names that are scripts are wider than any label.
     if not hostile or html.parent.name == "saboteur":

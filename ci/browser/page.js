@@ -194,6 +194,55 @@ const test = {
     return { screens: document.documentElement.scrollHeight / innerHeight, first: !answer || answer.getBoundingClientRect().bottom + scrollY <= innerHeight };
   },
 
+  /** What a kind of page has for its reader, beyond what every page has, and does not show or do; `kind` is the folder of the page. */
+  async promises(kind) {
+    const found = [];
+    const need = (holds, text) => { if (!holds) found.push(text); };
+    const visible = (selector) => [...document.querySelectorAll(selector)].filter(test.visible);
+    const answers = visible(".answers li");
+    if (answers.length || kind === "zoo") need(answers.length === 3 && answers.every((answer) => /\d%/.test(answer.textContent)), `${answers.length} answers with a score, of 3`);
+    if (kind === "tasks") {
+      need(document.querySelector("pre u, pre b, pre mark, .text u, .text b, mark"), "no sample with a marked answer");
+      const rows = document.querySelector("main table")?.tBodies[0].rows.length;
+      need(rows >= 1 && rows <= 5, `${rows} rows in the first table, of 1 to 5`);
+    }
+    if (kind === "encodings") {
+      need(document.querySelector("math"), "no formula");
+      for (const way of ["# Rust", "# command line", "# PyTorch"]) need(document.body.innerText.includes(way), `no code for “${way}”`);
+    }
+    const heat = document.querySelector(".heat table");
+    if (!heat) return found;
+    const rows = [...heat.tBodies[0].rows];
+    if (innerWidth >= 1440) {
+      const heights = rows.map((row) => Math.round(row.getBoundingClientRect().height));
+      need(Math.max(...heights) < 2 * Math.min(...heights), `rows of ${Math.min(...heights)} to ${Math.max(...heights)} px in the first table`);
+    }
+    for (const cell of [heat.tHead.rows[0].cells[1], rows[0].cells[0]]) need(getComputedStyle(cell).position === "sticky", `“${cell.textContent}” scrolls away`);
+    // Values under the pointer.
+    const cell = rows[0].cells[1];
+    cell.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX: 9, clientY: 9 }));
+    const said = document.querySelector(".tip:not([hidden])")?.textContent ?? "";
+    need(said.includes(cell.firstChild.textContent.trim()), `the pointer on a cell shows “${said}”`);
+    // The order of rows.
+    const head = heat.tHead.rows[0].cells[1];
+    const scores = () => [...heat.tBodies[0].rows].map((row) => parseFloat(row.cells[1].textContent)).filter((score) => !Number.isNaN(score));
+    const sorted = (list) => list.every((score, at) => at === 0 || list[at - 1] <= score);
+    const orders = [0, 1].map(() => { head.querySelector("button")?.click(); return scores(); });
+    need(orders.some(sorted) && orders.some((order) => sorted([...order].reverse())), "a click on a head does not sort its column");
+    // The score of the tasks that are shown.
+    const all = () => scores().sort((a, b) => a - b).join();
+    const [before, choice] = [all(), heat.closest(".table").querySelector(".pick")];
+    if (!choice || !heat.querySelector("td[data-runs]")) return found;
+    choice.open = true;
+    await new Promise((done) => setTimeout(done, 120));
+    const first = choice.querySelector("input");
+    first.click();
+    need(all() !== before, "the score does not follow the tasks");
+    first.click();
+    need(all() === before, "the score does not come back with the tasks");
+    return found;
+  },
+
   /** Tables that are wider than a printed page. */
   printed() {
     const width = document.documentElement.clientWidth;

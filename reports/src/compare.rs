@@ -53,7 +53,7 @@ fn counts(found: &HeadToHead) -> Table {
         .column("workloads", |region| (*region).to_owned())
         .column(format!("{} better", found.a.label), |region| count(region, Better::A))
         .column(format!("{} better", found.b.label), |region| count(region, Better::B))
-        .column("not separable", |region| count(region, Better::NotSeparable))
+        .column("neither", |region| count(region, Better::NotSeparable))
         .table()
 }
 

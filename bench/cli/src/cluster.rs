@@ -24,12 +24,12 @@ pub(super) enum System {
     /// Workers continue from their checkpoints after a time limit, a preemption or the loss of a node. A job that
     /// writes the report runs after the workers.
     #[command(
-        after_help = "Examples:\n  pe-bench cluster slurm contextual --max 8 --sbatch --time=4:00:00 --submit\n  pe-bench cluster slurm gpt2-124m --gres gpu:1 --setup 'module load cuda' -- --backend cuda --keep-weights last"
+        after_help = "Examples:\n  pe-bench cluster slurm contextual --max 8 --sbatch --time=4:00:00 --submit\n  pe-bench cluster slurm gpt2-124m --gres gpu:1 --setup 'module load cuda' \\\n    -- --backend cuda --keep-weights last"
     )]
     Slurm(SlurmArgs),
     /// Prints Kubernetes manifests that run a suite as an Indexed Job of workers, and a Job that writes the report.
     #[command(
-        after_help = "Example: pe-bench cluster kubernetes contextual --image registry.example/pe-bench --volume results > contextual.yaml"
+        after_help = "Example:\n  pe-bench cluster kubernetes contextual --image registry.example/pe-bench \\\n    --volume results > contextual.yaml"
     )]
     Kubernetes(KubernetesArgs),
 }

@@ -147,6 +147,18 @@ mod tests {
     }
 
     #[test]
+    fn examples_can_be_copied_from_a_terminal_of_80_characters() {
+        fn check(command: &clap::Command) {
+            let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in examples.lines().filter(|line| line.contains("pe-bench ")) {
+                assert!(line.chars().count() <= 80, "{}: {line}", command.get_name());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&crate::program());
+    }
+
+    #[test]
     fn long_commands_have_headings_and_short_ones_none() {
         let help = |command: &str| {
             let mut program = crate::program();

@@ -102,8 +102,8 @@ pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
         let theirs = others.eval_set(&split, len, count, cell.eval.seed)?.pop();
         anyhow::ensure!(
             theirs.is_some_and(|theirs| theirs.tokens == sample.tokens),
-            "--against {} has other samples of split `{split}` at length {len}, expected a cell with the same task \
-             and task settings",
+            "--against {}: its sample of split `{split}` at length {len} differs from that of this cell; choose a cell \
+             with the same task and settings",
             arguments.against.as_deref().unwrap_or_default()
         );
     }
@@ -131,6 +131,7 @@ pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
         links: &arguments.links.links,
         workload: &cell.workload,
         encoding: &cell.name,
+        label: if cell.name == record.encoding.id { &record.encoding.label } else { &cell.name },
         seed: cell.seed,
         split: &split,
         index: arguments.sample,

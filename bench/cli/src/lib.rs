@@ -129,14 +129,14 @@ enum Command {
     ///
     /// The rows are encodings. The columns are splits and lengths.
     #[command(
-        after_help = "Examples:\n  pe-bench table results/quick --workloads counting --spread interval\n  pe-bench table results/quick --lens 128 --encodings rope,cope --format tex-column\n  pe-bench table results/quick --format bibtex > references.bib"
+        after_help = "Examples:\n  pe-bench table results/quick --workloads counting --spread interval\n  pe-bench table results/quick --lens 128 --encodings rope,cope \\\n    --format tex-column\n  pe-bench table results/quick --format bibtex > references.bib"
     )]
     Table(table::TableArgs),
     /// Compares published numbers with numbers in records.
     ///
     /// Each number gets a verdict, such as `agrees`, `differs`, `other-recipe` or `not-run`.
     #[command(
-        after_help = "Example: pe-bench reproduce results/contextual --papers cope --verdicts other-recipe"
+        after_help = "Example:\n  pe-bench reproduce results/contextual --papers cope --verdicts other-recipe"
     )]
     Reproduce(reproduce::ReproduceArgs),
     /// Compares two encodings seed by seed, from their records.
@@ -169,12 +169,12 @@ enum Command {
     ///
     /// The gate fails if a result is significantly worse or a deterministic cost is higher.
     #[command(
-        after_help = "Example: pe-bench nightly results/nightly --baseline results/baseline --history nights\n\nExit status 3: the gate failed."
+        after_help = "Example:\n  pe-bench nightly results/nightly --baseline results/baseline --history nights\n\nExit status 3: the gate failed."
     )]
     Nightly(nightly::NightlyArgs),
     /// Prints shell completions, or writes them and the manual pages.
     #[command(
-        after_help = "Examples:\n  pe-bench completions bash > ~/.local/share/bash-completion/completions/pe-bench\n  pe-bench completions --all share"
+        after_help = "Examples:\n  pe-bench completions bash \\\n    > ~/.local/share/bash-completion/completions/pe-bench\n  pe-bench completions --all share"
     )]
     Completions {
         /// Shell to generate the script for.
@@ -202,7 +202,7 @@ enum Command {
     ///
     /// `run` trains and evaluates on the same samples.
     #[command(
-        after_help = "Examples:\n  pe-bench samples counting --set variables=3 --len 64\n  pe-bench samples flip-flop --split sparse --len 256 --count 2000 --out sparse.npz"
+        after_help = "Examples:\n  pe-bench samples counting --set variables=3 --len 64\n  pe-bench samples flip-flop --split sparse --len 256 --count 2000 \\\n    --out sparse.npz"
     )]
     Samples(samples::SamplesArgs),
     /// Prints a suite or an encoding as a starting point for your own.
@@ -281,7 +281,7 @@ enum RecordsCommand {
     /// Every command can read this file instead of the record files. `run` first writes the record files to `cells`
     /// again.
     #[command(
-        after_help = "Example: pe-bench records pack results/zoo --lean --out results/zoo/laptop_2026-11"
+        after_help = "Example:\n  pe-bench records pack results/zoo --lean --out results/zoo/laptop_2026-11"
     )]
     Pack(pack::PackArgs),
     /// Compares the records of two results folders, ignoring timings and provenance.

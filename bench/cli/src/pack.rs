@@ -95,7 +95,7 @@ fn check_loses_nothing(
     );
     anyhow::ensure!(
         fuller == 0,
-        "{} has the only copy of data of {fuller} records, and --lean would leave these data out; use another --out",
+        "--lean would delete the only copy of some data of {fuller} records, which is in {}; use another --out",
         path.display()
     );
     Ok(())

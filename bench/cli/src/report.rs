@@ -139,9 +139,13 @@ fn stored_of(suite: &str) -> StoredReport {
     }
 }
 
+/// Columns of the main table that a narrow terminal drops, in this order.
+const SPARE: [&str; 5] =
+    ["time of the training", "FLOPs of the training", "FLOPs of a step", "step time", "first rank"];
+
 /// Prints the main table of a report, with a star at the results of the first rank.
 pub(super) fn say_results(table: &Table) {
-    let mut columns = TerminalTable::from(table);
+    let mut columns = TerminalTable { spare: &SPARE, ..TerminalTable::from(table) };
     let rows = table.rows.iter().zip(&mut columns.rows);
     let mut has_first = false;
     for (cell, text) in rows.flat_map(|(row, texts)| row.iter().zip(texts)) {
@@ -157,9 +161,12 @@ pub(super) fn say_results(table: &Table) {
     }
     let is_one = scores.len() == 1;
     let scores = scores.into_iter().map(|(score, of)| {
-        if is_one { score.to_owned() } else { format!("{score} ({})", of.join(", ")) }
+        if is_one { score.to_owned() } else { format!("{}: {score}", of.join(", ")) }
     });
-    say_markdown(&format!("Scores: {}.", scores.collect::<Vec<_>>().join("; ")));
+    let scores = scores.collect::<Vec<_>>().join("; ");
+    if !scores.is_empty() {
+        say_markdown(&format!("Columns: {scores}."));
+    }
     if has_first {
         say_markdown(
             "*: first rank, that is, the best encoding and those that these seeds do not separate from it, if they are \

@@ -144,8 +144,7 @@ fn print(result: &TableResult, arguments: &ReproduceArgs) {
     let table = &result.table;
     say_markdown(&format!("{}: {} ({})", result.source.label, table.what, table.id));
     let columns = TerminalTable { heads: row(COLUMNS), rows, ..TerminalTable::default() };
-    // Most verdicts of a table are the same.
-    TerminalTable { spare: &["recipe", "verdict"], ..columns }.say();
+    TerminalTable { spare: &["recipe"], ..columns }.say();
     for (index, recipe) in recipes.iter().enumerate() {
         say_markdown(&format!("- [{}] {recipe}", index + 1));
     }

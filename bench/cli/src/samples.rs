@@ -12,7 +12,7 @@ use train::run::evaluate::chance;
 use train::streams::{Stream, stream};
 
 use super::out::{self, say};
-use super::parsers::{MOST_SAMPLES, Suggested, number};
+use super::parsers::{MOST_SAMPLES, Suggested};
 use files::SampleFormat;
 
 /// Value of `--split` for training samples.
@@ -41,7 +41,7 @@ pub(super) struct SamplesArgs {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Number of samples.
-    #[arg(long, default_value_t = 1000, value_parser = number(0..=MOST_SAMPLES))]
+    #[arg(long, default_value_t = 1000)]
     count: usize,
     /// File to write, with the extension .npz, .parquet or .jsonl; default: JSON Lines on standard output.
     #[arg(long, conflicts_with = "describe")]
@@ -54,6 +54,13 @@ pub(super) struct SamplesArgs {
 pub(super) fn run(arguments: &SamplesArgs) -> anyhow::Result<()> {
     let config = configured(&arguments.task, &arguments.set)?;
     let task = config.build()?;
+    // Training samples on standard output are a stream, which its reader ends.
+    let is_stream = arguments.split == TRAIN && arguments.out.is_none() && !arguments.describe;
+    anyhow::ensure!(
+        is_stream || arguments.count as u64 <= MOST_SAMPLES,
+        "--count is {}, expected at most {MOST_SAMPLES}; only training samples on standard output may be more",
+        arguments.count
+    );
     if arguments.describe {
         let about = description(&config, &*task, arguments)?;
         say(&about.to_string());

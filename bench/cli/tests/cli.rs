@@ -142,7 +142,7 @@ fn results_are_compared_and_set_as_tables_of_papers() {
     let compared = bench(&["compare", "alibi", "nope", &out]);
     let said = String::from_utf8(compared.stdout).unwrap();
     let top = said.lines().take(3).collect::<Vec<_>>();
-    assert!(top[0].ends_with("ALiBi better  NoPE better  not separable"), "{said}");
+    assert!(top[0].ends_with("ALiBi better  NoPE better  neither"), "{said}");
     let counts =
         |line: &str| line.split_whitespace().rev().take(3).collect::<Vec<_>>() == ["1", "0", "0"];
     assert!(

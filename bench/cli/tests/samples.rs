@@ -3,6 +3,7 @@
 
 mod program;
 
+use std::io::BufRead as _;
 use std::path::Path;
 
 use pe_zoo::Combination;
@@ -171,6 +172,26 @@ fn files_have_the_samples_that_are_printed() {
         assert!(row[tokens.len()..].iter().all(|padding| *padding == 0));
     }
     assert_eq!(array(&archive, "scored").1.len(), 7 * longest);
+}
+
+#[test]
+fn training_samples_are_a_stream_that_its_reader_ends() {
+    let endless = i64::MAX.to_string();
+    let options = ["samples", "counting", "--len", "24", "--seed", "5", "--count", &endless];
+    let mut child = std::process::Command::new(program::BENCH)
+        .args(options)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let printed = std::io::BufReader::new(child.stdout.take().unwrap());
+    let first = printed.lines().take(3).collect::<Result<Vec<_>, _>>().unwrap();
+    // The reader has left.
+    assert!(child.wait().unwrap().success());
+    let three = done(&["samples", "counting", "--len", "24", "--seed", "5", "--count", "3"]);
+    assert_eq!(first, three.lines().collect::<Vec<_>>());
+    for other in [&["--out", "x.npz"][..], &["--describe"], &["--split", "more-pass"]] {
+        refused(&[&options[..], other].concat(), "expected at most 16777216");
+    }
 }
 
 #[test]

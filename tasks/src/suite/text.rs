@@ -34,6 +34,7 @@
 //! to a power of two.
 //!
 //! ## Sample
+//! From an invented text:
 //! ```text
 //! p e s ; · t h e · o l d · f e r r y · f o l l o w
 //!   ^ ^ ^ ^ ^ ^ ^ ^ ^ ^ ^ ^ ^ ^ ^ ^ ^ ^ ^ ^ ^ ^ ^ ^
@@ -41,8 +42,7 @@
 //!
 //! ## Source
 //! The usual character-level set-up of `char-rnn` and `nanoGPT` (Karpathy), with their split of 90 to 10; windows over
-//! the whole text as in Press et al. (2021), who compare the two; the sample above is from the invented text of the
-//! tests.
+//! the whole text as in Press et al. (2021), who compare the two.
 
 mod config;
 mod windows;

@@ -23,6 +23,7 @@
 //! samples.
 //!
 //! ## Sample
+//! From an invented text:
 //! ```text
 //! nobody hears a <other> . zoé forgets <other> <other> . the pilot forgets
 //! <other> again . the old ferry hears the <other> again . a gull follows <other>
@@ -31,7 +32,7 @@
 //! ```
 //!
 //! ## Source
-//! As `passage`; the sample above is from the invented text of the tests.
+//! As `passage`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

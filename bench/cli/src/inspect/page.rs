@@ -11,7 +11,7 @@ use reports::{PageFoot, PlainPage};
 use serde_json::{Value, json};
 use tasks::{FileError, Sample, Task, write_in};
 
-use super::svg::{TokenAxis, escape, svg};
+use super::svg::{TokenAxis, escape, figure, svg};
 use train::inspect::maps::averaged;
 use train::run::{AttentionMap, Observed};
 
@@ -35,6 +35,8 @@ pub(super) struct InspectedCell<'a> {
     pub(super) workload: &'a str,
     /// Name of its encoding.
     pub(super) encoding: &'a str,
+    /// Name of its encoding in titles.
+    pub(super) label: &'a str,
     /// Seed of the cell.
     pub(super) seed: u64,
     /// Split of the sample.
@@ -120,11 +122,9 @@ impl InspectedCell<'_> {
                 let before = maps[..number].iter().filter(|other| other.look == map.look).count();
                 // Two parts of a combination may have gates.
                 let part = if before > 0 { format!("-{}", before + 1) } else { String::new() };
-                let figure = svg(layer, map, &axis);
                 let name = format!("layer-{}-{}{part}.svg", layer + 1, map.look.id());
-                write_in(folder, &name, &figure)?;
-                let figure = figure.trim_end();
-                let _ = writeln!(figures, "<figure class=\"wide\">{figure}</figure>");
+                write_in(folder, &name, svg(layer, map, &axis))?;
+                figures += &figure(layer, map, &axis);
             }
         }
         write_in(folder, "inspect.json", self.json().to_string())?;
@@ -158,7 +158,7 @@ impl InspectedCell<'_> {
 
     fn html(&self, folder: &Path, texts: &[String], figures: &str) -> String {
         let against = self.against.map_or_else(String::new, |other| format!(" − {other}"));
-        let title = format!("{}{against}: attention on {}", self.encoding, self.workload);
+        let title = format!("{}{against}: attention on {}", self.label, self.workload);
         let mut out = String::new();
         if let Some(text) = self.what_to_see() {
             let _ = writeln!(out, "<p><b>{}</b></p>", escape(&text));

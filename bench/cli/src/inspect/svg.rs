@@ -22,7 +22,10 @@ pub(super) struct TokenAxis<'a> {
 /// rectangle.
 const SHADES: usize = 48;
 const GAP: f64 = 18.0;
+/// Height of the title of a layer and of the name of a head.
 const TOP: f64 = 40.0;
+/// Height of the title of a layer, which is above the drawings of a page.
+const TOP_OF_DRAWING: f64 = 20.0;
 /// Maximum total width of the heads in one row of the figure, that of a page.
 const ACROSS: f64 = 1180.0;
 
@@ -68,6 +71,11 @@ impl Shade {
         self.low + (self.high - self.low) * level as f64 / (SHADES - 1) as f64
     }
 
+    /// Returns the ends of the scale in words.
+    fn range(&self) -> String {
+        format!("values from {} to {}", short(self.low), short(self.high))
+    }
+
     fn colour(&self, level: usize) -> String {
         let share = level as f64 / (SHADES - 1) as f64;
         let mix =
@@ -86,77 +94,165 @@ impl Shade {
     }
 }
 
-/// Renders a map of one layer as a figure.
-pub(super) fn svg(layer: usize, map: &AttentionMap, axis: &TokenAxis<'_>) -> String {
-    let tokens = axis.texts.len();
-    // Two heads of up to 64 tokens stand side by side.
-    let cell = (448.0 / tokens as f64).clamp(3.0, 14.0);
-    let font = cell.clamp(8.5, 11.0);
-    let longest = axis.texts.iter().map(|text| text.chars().count()).max().unwrap_or(1).min(12);
-    let margin = 8.0 + 0.65 * font * longest as f64;
-    let side = cell * tokens as f64;
-    let (rows, panels) =
-        if map.is_of_columns() { (map.heads.len(), 1) } else { (tokens, map.heads.len()) };
-    let row_height = if map.is_of_columns() { cell.max(12.0) } else { cell };
-    let left = if map.is_of_columns() { 56.0 } else { margin };
-    let across = ((ACROSS / (left + side + GAP)) as usize).clamp(1, panels);
-    let block = TOP + row_height * rows as f64 + margin;
-    let height = block * panels.div_ceil(across) as f64 + 34.0;
-    let width = (left + side + GAP) * across as f64 + 10.0;
-    let shade = Shade::of(map, axis.tokens);
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" \
-         font-family=\"ui-monospace,monospace\" font-size=\"{font:.1}\" fill=\"#1a1a1a\" role=\"img\" aria-label=\"Layer {}: {}, {}\">\
-         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\
-         <text x=\"6\" y=\"15\" font-size=\"13\" font-family=\"system-ui,sans-serif\">Layer {}: {}</text>",
-        layer + 1,
-        escape(map.look.label()),
-        if map.heads.len() == 1 {
-            "1 head".to_owned()
-        } else {
-            format!("{} heads", map.heads.len())
-        },
-        layer + 1,
-        escape(map.look.label())
-    );
-    let every = (font / cell).ceil() as usize;
-    for panel in 0..panels {
-        let x = left + (left + side + GAP) * (panel % across) as f64;
-        let top = TOP + block * (panel / across) as f64;
-        let values: Vec<&[f32]> = if map.is_of_columns() {
-            map.heads.iter().map(|head| &*head[0]).collect()
-        } else {
-            map.heads[panel].iter().map(|row| &**row).collect()
-        };
-        let first = SvgCell { x, y: top, width: cell, height: row_height };
-        cells(&mut out, &values, first, &shade);
+/// Sizes of the maps of a layer, which are equal for all heads.
+struct Layout {
+    /// Width of a cell.
+    cell: f64,
+    row_height: f64,
+    font: f64,
+    /// Width of the names of the rows.
+    left: f64,
+    /// Height of the names of the columns.
+    below: f64,
+    /// Width of a map.
+    side: f64,
+    /// Number of rows of a map.
+    rows: usize,
+    /// Number of maps: one for each head, or one whose rows are heads.
+    panels: usize,
+}
+
+impl Layout {
+    fn of(map: &AttentionMap, axis: &TokenAxis<'_>) -> Self {
+        let tokens = axis.texts.len();
+        // Two heads of up to 64 tokens stand side by side.
+        let cell = (448.0 / tokens as f64).clamp(3.0, 14.0);
+        let font = cell.clamp(8.5, 11.0);
+        let longest = axis.texts.iter().map(|text| text.chars().count()).max().unwrap_or(1).min(12);
+        let below = 8.0 + 0.65 * font * longest as f64;
+        let side = cell * tokens as f64;
+        let heads = map.heads.len();
         if map.is_of_columns() {
-            for head in 0..rows {
-                let at = top + row_height * (head as f64 + 0.5) + font / 3.0;
-                text(
-                    &mut out,
-                    SvgPoint { x: x - 4.0, y: at },
-                    &format!(" text-anchor=\"end\">head {}", head + 1),
-                );
-            }
+            let row_height = cell.max(12.0);
+            Self { cell, row_height, font, left: 56.0, below, side, rows: heads, panels: 1 }
         } else {
-            let style = " font-size=\"11\" font-family=\"system-ui,sans-serif\"";
-            text(&mut out, SvgPoint { x, y: top - 7.0 }, &format!("{style}>head {}", panel + 1));
-            let place = format!("translate({:.1},{:.1})", x - 3.0, top + font / 3.0);
-            labels(&mut out, axis, Side::Row, &place, cell, every);
+            Self {
+                cell,
+                row_height: cell,
+                font,
+                left: below,
+                below,
+                side,
+                rows: tokens,
+                panels: heads,
+            }
         }
-        let below = top + row_height * rows as f64;
-        let _ = write!(
-            out,
-            "<rect x=\"{x:.1}\" y=\"{top:.1}\" width=\"{side:.1}\" height=\"{:.1}\" fill=\"none\" stroke=\"#999\"/>",
-            below - top
-        );
-        let place = format!("translate({:.1},{:.1}) rotate(-90)", x + font / 3.0, below + 4.0);
-        labels(&mut out, axis, Side::Column, &place, cell, every);
+    }
+
+    /// Width of a map with the names of its rows.
+    fn width(&self) -> f64 {
+        self.left + self.side + GAP
+    }
+
+    /// Height of a map with its name and the names of its columns.
+    fn height(&self) -> f64 {
+        TOP + self.row_height * self.rows as f64 + self.below
+    }
+
+    /// Returns the beginning of a drawing.
+    fn open(&self, width: f64, height: f64, label: &str) -> String {
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" \
+             font-family=\"ui-monospace,monospace\" font-size=\"{:.1}\" fill=\"#1a1a1a\" role=\"img\" aria-label=\"{}\">\
+             <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>",
+            self.font,
+            escape(label)
+        )
+    }
+}
+
+/// Returns the name of a map.
+fn title(layer: usize, map: &AttentionMap) -> String {
+    format!("Layer {}: {}", layer + 1, map.look.label())
+}
+
+/// Renders a map of one layer as a drawing with all heads.
+pub(super) fn svg(layer: usize, map: &AttentionMap, axis: &TokenAxis<'_>) -> String {
+    let layout = Layout::of(map, axis);
+    let across = ((ACROSS / layout.width()) as usize).clamp(1, layout.panels);
+    let height = layout.height() * layout.panels.div_ceil(across) as f64 + 34.0;
+    let title = title(layer, map);
+    let heads = map.heads.len();
+    let shade = Shade::of(map, axis.tokens);
+    let heads = format!("{heads} {}", if heads == 1 { "head" } else { "heads" });
+    let label = format!("{title}, {heads}, {}", shade.range());
+    let mut out = layout.open(layout.width() * across as f64 + 10.0, height, &label);
+    let style = " font-size=\"13\" font-family=\"system-ui,sans-serif\"";
+    text(&mut out, SvgPoint { x: 6.0, y: 15.0 }, &format!("{style}>{}", escape(&title)));
+    for number in 0..layout.panels {
+        let x = layout.width() * (number % across) as f64;
+        let y = layout.height() * (number / across) as f64;
+        panel(&mut out, &layout, SvgPoint { x, y }, Panel { number, map, axis, shade: &shade });
     }
     legend(&mut out, &shade, height - 20.0);
     out.push_str("</svg>\n");
     out
+}
+
+/// Renders a map of one layer as a figure of a page: a drawing for each head, side by side where the window has room.
+pub(super) fn figure(layer: usize, map: &AttentionMap, axis: &TokenAxis<'_>) -> String {
+    let layout = Layout::of(map, axis);
+    let shade = Shade::of(map, axis.tokens);
+    let title = title(layer, map);
+    let mut out = format!("<figure class=\"heads\"><figcaption>{}</figcaption>\n", escape(&title));
+    for number in 0..layout.panels {
+        let label = match layout.panels {
+            1 => format!("{title}, {}", shade.range()),
+            _ => format!("{title}, head {}, {}", number + 1, shade.range()),
+        };
+        out += &layout.open(layout.width(), layout.height() - TOP_OF_DRAWING, &label);
+        let origin = SvgPoint { x: 0.0, y: -TOP_OF_DRAWING };
+        panel(&mut out, &layout, origin, Panel { number, map, axis, shade: &shade });
+        out.push_str("</svg>\n");
+    }
+    out.push_str("<div>");
+    out += &layout.open(240.0, 14.0, &format!("{title}, scale of colours"));
+    legend(&mut out, &shade, 4.0);
+    out.push_str("</svg></div></figure>\n");
+    out
+}
+
+/// A map of a layer.
+#[derive(Clone, Copy)]
+struct Panel<'a> {
+    number: usize,
+    map: &'a AttentionMap,
+    axis: &'a TokenAxis<'a>,
+    shade: &'a Shade,
+}
+
+/// Appends a map with its name and its axes. `origin` is the top left of its place.
+fn panel(out: &mut String, layout: &Layout, origin: SvgPoint, of: Panel<'_>) {
+    let Panel { number, map, axis, shade } = of;
+    let Layout { cell, row_height, font, left, side, rows, .. } = *layout;
+    let every = (font / cell).ceil() as usize;
+    let (x, top) = (origin.x + left, origin.y + TOP);
+    let values: Vec<&[f32]> = if map.is_of_columns() {
+        map.heads.iter().map(|head| &*head[0]).collect()
+    } else {
+        map.heads[number].iter().map(|row| &**row).collect()
+    };
+    cells(out, &values, SvgCell { x, y: top, width: cell, height: row_height }, shade);
+    if map.is_of_columns() {
+        for head in 0..rows {
+            let at = top + row_height * (head as f64 + 0.5) + font / 3.0;
+            let at = SvgPoint { x: x - 4.0, y: at };
+            text(out, at, &format!(" text-anchor=\"end\">head {}", head + 1));
+        }
+    } else {
+        let style = " font-size=\"11\" font-family=\"system-ui,sans-serif\"";
+        text(out, SvgPoint { x, y: top - 7.0 }, &format!("{style}>head {}", number + 1));
+        let place = format!("translate({:.1},{:.1})", x - 3.0, top + font / 3.0);
+        labels(out, axis, Side::Row, &place, cell, every);
+    }
+    let below = top + row_height * rows as f64;
+    let _ = write!(
+        out,
+        "<rect x=\"{x:.1}\" y=\"{top:.1}\" width=\"{side:.1}\" height=\"{:.1}\" fill=\"none\" stroke=\"#999\"/>",
+        below - top
+    );
+    let place = format!("translate({:.1},{:.1}) rotate(-90)", x + font / 3.0, below + 4.0);
+    labels(out, axis, Side::Column, &place, cell, every);
 }
 
 /// Place in a figure, in its units from the top left.
@@ -280,13 +376,36 @@ mod tests {
         (texts, vec![false, true, true], vec![true, false, false])
     }
 
-    fn drawn(look: Look, heads: Vec<Vec<Vec<f32>>>) -> String {
+    type Draw = fn(usize, &AttentionMap, &TokenAxis<'_>) -> String;
+
+    fn drawn_by(draw: Draw, look: Look, heads: Vec<Vec<Vec<f32>>>) -> String {
         let (texts, asked, counted) = axis();
-        svg(
-            0,
-            &AttentionMap { look, heads },
-            &TokenAxis { texts: &texts, asked: &asked, counted: &counted, tokens: 1 },
-        )
+        let axis = TokenAxis { texts: &texts, asked: &asked, counted: &counted, tokens: 1 };
+        draw(0, &AttentionMap { look, heads }, &axis)
+    }
+
+    fn drawn(look: Look, heads: Vec<Vec<Vec<f32>>>) -> String {
+        drawn_by(svg, look, heads)
+    }
+
+    #[test]
+    fn a_figure_of_a_page_has_a_drawing_for_each_head_with_the_cells_of_the_file() {
+        let rows = vec![vec![1.0], vec![0.5, 0.5], vec![0.0, 0.25, 0.75]];
+        let heads = vec![rows.clone(), rows];
+        let file = drawn(Look::Attention, heads.clone());
+        let page = drawn_by(figure, Look::Attention, heads);
+        assert_eq!(page.matches("<svg").count(), 3, "two heads and the scale of colours");
+        assert!(
+            page.contains("aria-label=\"Layer 1: attention weights, head 2, values from 0 to 1\""),
+            "{page}"
+        );
+        for part in ["<path", "&lt;script&gt;"] {
+            assert_eq!(page.matches(part).count(), file.matches(part).count(), "{part}");
+        }
+        assert!(!page.contains("<script"));
+        let strips = vec![vec![vec![0.1, 0.5, 0.9]], vec![vec![0.2, 0.4, 0.6]]];
+        let page = drawn_by(figure, Look::Trace(TraceKind::Forgetting), strips);
+        assert_eq!(page.matches("<svg").count(), 2, "one map, whose rows are heads");
     }
 
     #[test]

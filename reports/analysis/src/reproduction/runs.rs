@@ -232,9 +232,9 @@ impl Wanted<'_> {
         let config = &seeds.first()?.config;
         let early = seeds.iter().filter(|run| run.cell.stopped_early);
         let stopped = early.map(|run| run.cell.train_steps).min().map(|step| SettingDifference {
-            path: "train, stopped as soon as solved,".to_owned(),
-            published: "to the end".to_owned(),
-            ours: format!("from step {step} on"),
+            path: "end of training".to_owned(),
+            published: "the last step".to_owned(),
+            ours: format!("as soon as solved, at step {step} at the earliest"),
         });
         let recipe = differences(config, &self.table.recipe).into_iter().chain(stopped);
         Some(RecipeRun {

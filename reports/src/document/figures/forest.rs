@@ -123,7 +123,10 @@ pub(crate) fn against_rope(
         let plot = plot(unit.against_rope, vec![(String::new(), series.clone())]);
         (!series.is_empty()).then(|| Figure::new(title, caption, plot))
     };
-    UNITS.iter().filter_map(figure).collect()
+    let mut figures: Vec<Figure> = UNITS.iter().filter_map(figure).collect();
+    // Both figures are read in the same way.
+    figures.iter_mut().rev().skip(1).for_each(|figure| figure.caption.clear());
+    figures
 }
 
 /// Returns the difference of a comparison, positive where the encoding of this name is better.

@@ -67,8 +67,8 @@ fn inside_and_outside(report: &Report, overall: &Overall) -> Option<Figure> {
         series,
     });
     let caption = format!(
-        "Exact match in the region by which a workload is ranked, against exact match in distribution; means over {} \
-         and seeds.",
+        "Vertical: exact match in the region that ranks the workload. Horizontal: exact match in distribution. Each \
+         mark is the mean over {} and all seeds.",
         count(both.len() as u64, "workload")
     );
     let title = "in and outside of the training distribution";

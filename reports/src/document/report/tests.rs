@@ -83,11 +83,17 @@ fn sections_have_one_order_and_none_is_empty() {
     let ranks: Vec<&str> = count.sections[0].sections.iter().map(|own| &*own.heading).collect();
     let beyond = "Ranks on other distributions at longer lengths";
     assert_eq!(ranks, ["Ranks in distribution", beyond, "Solving and effective length"]);
-    let [Element::Prose(verdict), Element::Table(best), Element::Figure(_), ..] =
-        &count.elements[..]
+    let [
+        Element::Prose(task),
+        Element::Prose(verdict),
+        Element::Table(best),
+        Element::Figure(_),
+        ..,
+    ] = &count.elements[..]
     else {
         panic!("{count:?}")
     };
+    assert_eq!(task, "COUNT. Trained at 64 tokens; encodings are ranked by exact match.");
     assert_eq!(best.columns, ["encoding", "rank", "exact match"]);
     assert!(
         verdict

@@ -15,10 +15,10 @@ use records::number::listed;
 /// Builds the section of a workload. `by_length` are the figures of its headline metric by length.
 pub(super) fn section(report: &Report, workload: &Workload, by_length: &[Figure]) -> Section {
     let description = report.meta.description(&workload.task_id);
-    let summary = description.map(|description| Element::Prose(description.summary.clone()));
+    let summary = description.map_or_else(String::new, |own| format!(" {}", own.summary));
     let lens: Vec<String> = workload.train_lens.iter().map(u64::to_string).collect();
     let task = format!(
-        "Task {}, trained at {} {}; encodings are ranked by {}.",
+        "{}.{summary} Trained at {} {}; encodings are ranked by {}.",
         workload.task,
         listed(&lens, "and"),
         workload.len_unit,
@@ -54,12 +54,12 @@ pub(super) fn section(report: &Report, workload: &Workload, by_length: &[Figure]
     let mut description = description.map(super::description::section);
     let sample = description.as_mut().and_then(|own| own.take(super::description::SAMPLE));
     let best = workload.deciding().map(|ranking| tables::best(report, workload, ranking));
-    let mut elements: Vec<Element> = summary.into_iter().collect();
+    let mut elements = vec![Element::Prose(task)];
     elements.extend(sample.into_iter().flat_map(|sample| sample.elements));
     elements.push(Element::Prose(text::verdict(report, workload)));
     elements.extend(best.map(Element::Table));
     elements.extend(first.map(Element::Figure));
-    elements.extend([task].into_iter().chain(text::unseen(workload)).map(Element::Prose));
+    elements.extend(text::unseen(workload).into_iter().map(Element::Prose));
     Section {
         target: Some(Target::Workload(workload.name.clone())),
         sections: sections.into_iter().chain(description).collect(),

@@ -69,14 +69,13 @@ fn validation(headline: Metric, point: &GridResult) -> TableCell {
 
 fn notes(report: &Report, workload: &Workload, grid: &analysis::grid::WorkloadGrid) -> Vec<String> {
     let by = if workload.headline.higher_is_better() {
-        "exact match, and among equal values the lowest loss"
+        "the highest exact match in validation, averaged over seeds; among equal ones the lowest loss decides"
     } else {
-        "the lowest loss"
+        "the lowest loss in validation, averaged over seeds"
     };
     let mut notes = vec![format!(
         "Each encoding was trained with every value of `{}`. All numbers of this workload, except those under \
-         \"default\", are for the best value of the encoding. It has the best validations, averaged over seeds \
-         ({by}). All seeds of an encoding use the same value. Validations share no sample with the evaluations. The \
+         \"default\", are for the best value of the encoding, which has {by}. All seeds of an encoding use the same value. Validations share no sample with the evaluations. The \
          columns from cells to FLOPs show the cost of the whole grid.",
         grid.axis
     )];

@@ -21,9 +21,6 @@ pub fn headline(report: &Report) -> Table {
         return counted(report, overall, &rankings);
     }
     let mut table = summary(report);
-    for column in &mut table.columns {
-        *column = column.split('\n').next().unwrap_or_default().to_owned();
-    }
     for row in &mut table.rows {
         // Intervals, ranks and fit rates are in the report.
         row.iter_mut().skip(2).for_each(|cell| cell.detail.clear());
@@ -61,26 +58,27 @@ fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
     };
     let table = Table::of(&overall.scores)
         .column("encoding", |score| TableCell::of_encoding(report, &score.encoding))
-        .column("all tasks", |score| {
+        .column(format!("all tasks\n{}", Overall::NAME), |score| {
             TableCell::with_detail(percent(score.value), bracketed(score.ci95, points))
         })
-        .column(format!("first rank, of the {} with several ranks", telling.len()), |score| {
-            in_first(&score.encoding).to_string()
-        })
-        .column("better / worse than RoPE", |score| match &*score.encoding {
+        .column(
+            format!("first rank\non the {} workloads with several ranks", telling.len()),
+            |score| in_first(&score.encoding).to_string(),
+        )
+        .column("against RoPE\nbetter / worse", |score| match &*score.encoding {
             YARDSTICK => "–".to_owned(),
             name => format!("{} / {}", significant(name, YARDSTICK), significant(YARDSTICK, name)),
         })
-        .column("FLOPs of a step, times RoPE's", |score| {
+        .column("FLOPs of a step\ntimes RoPE's", |score| {
             TableCell::optional(report.flops_ratio(&score.encoding), ratio)
         })
-        .column("FLOPs of the training, times RoPE's", |score| {
+        .column("FLOPs of the training\ntimes RoPE's", |score| {
             TableCell::optional(report.flops_training_ratio(&score.encoding), ratio)
         })
-        .column("step time, times RoPE's", |score| {
+        .column("step time\ntimes RoPE's", |score| {
             TableCell::optional(report.step_time_ratio(&score.encoding), ratio)
         })
-        .column("time of the training, times RoPE's", |score| {
+        .column("time of the training\ntimes RoPE's", |score| {
             TableCell::optional(report.training_time_ratio(&score.encoding), ratio)
         })
         .table();
@@ -130,7 +128,8 @@ mod tests {
     #[test]
     fn few_workloads_have_columns_and_many_are_counted() {
         let few = headline(&report(2));
-        assert_eq!(few.columns, ["encoding", "all tasks", "w0", "w1"]);
+        let heads: Vec<_> = few.columns.iter().filter_map(|head| head.lines().next()).collect();
+        assert_eq!(heads, ["encoding", "all tasks", "w0", "w1"]);
         assert!(few.rows.iter().all(|row| row[2].detail.is_empty()));
         assert_eq!(few.rows.last().unwrap()[0].text, "chance");
         let many = headline(&report(7));

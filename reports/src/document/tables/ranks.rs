@@ -18,8 +18,8 @@ use stats::{Better, Comparison, Test, hedges_g_interval};
 
 /// Note on the columns of [`ranks`].
 const RANKS: [&str; 3] = [
-    "Rank: an encoding shares the rank of the best encoding from which it cannot be separated. If it is more than 5 \
-     points (for text 0.05 nats) behind, it has no rank.",
+    "Rank: an encoding shares the rank of the best encoding from which it cannot be separated. An encoding that \
+     cannot be separated but is more than 5 points (0.05 nats for text) behind has no rank.",
     "p: with the test below it. Where the t test gives less than n seeds allow, the p-value is their bound, which \
      depends on n and on the correction alone.",
     "Behind the best: mean difference from the best encoding, paired by seed, with its uncorrected 95% confidence \
@@ -43,20 +43,11 @@ pub fn ranks(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
         Rank::Behind(comparison) => comparison,
         Rank::Best | Rank::TooFewSeeds | Rank::Unranked => None,
     };
-    let mut table = Table::of(results.iter().copied())
-        .column("encoding", |result| TableCell::of_encoding(report, &result.encoding))
-        .column("rank", |result| TableCell::optional(result.group, |rank| rank.to_string()))
-        .column(metric.name(), |result| {
-            let mean = TableCell::optional(result.estimate, |e| with_interval(metric, &e));
-            mean.with_cells(workload, &result.encoding)
-        })
+    let mut table = of_results(report, workload, ranking, &results)
         .column("median", |result| TableCell::optional(result.estimate, |e| median(metric, &e)));
     table = table.compared("behind the best", |_| metric, behind);
     let mut table = table.column("against the best", |result| standing(ranking, result)).table();
-    for (row, result) in table.rows.iter_mut().zip(results) {
-        let is_best = result.rank == Rank::Best;
-        row.iter_mut().filter(|cell| cell.text != "–").for_each(|cell| cell.strong = is_best);
-    }
+    emphasise(&mut table, &results);
     table.legends = [MEAN, MEDIAN].iter().chain(&RANKS).map(|text| (*text).to_owned()).collect();
     let notes = &mut table.notes;
     notes.extend(ranking.chance.map(|chance| {
@@ -75,19 +66,37 @@ pub fn ranks(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
 /// Number of encodings of [`best`].
 const BEST: usize = 5;
 
-/// Returns the first rows of [`ranks`] without the comparisons.
+/// Returns the table of the encodings with the best means, whether or not they have a rank.
 pub(crate) fn best(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
-    let mut table = ranks(report, workload, ranking);
-    table.rows.truncate(BEST);
-    let metric = ranking.metric.name();
-    let heads = ["encoding", "rank", metric];
-    let shown = |at: &usize| heads.contains(&&*table.columns[*at]);
-    let shown = (0..table.columns.len()).filter(shown).collect::<Vec<_>>();
-    let of_row = |row: &Vec<TableCell>| shown.iter().map(|at| row[*at].clone()).collect();
-    Table {
-        columns: shown.iter().map(|at| table.columns[*at].clone()).collect(),
-        rows: table.rows.iter().map(of_row).collect(),
-        ..Table::default()
+    let mut results = ranking.complete();
+    results.truncate(BEST);
+    let mut table = of_results(report, workload, ranking, &results).table();
+    emphasise(&mut table, &results);
+    table.without_empty_columns()
+}
+
+/// Starts a table with the encoding, the rank and the mean of each result.
+fn of_results<'a>(
+    report: &'a Report,
+    workload: &'a Workload,
+    ranking: &'a Ranking,
+    results: &[&'a EncodingResult],
+) -> TableBuilder<&'a EncodingResult> {
+    let metric = ranking.metric;
+    Table::of(results.iter().copied())
+        .column("encoding", |result| TableCell::of_encoding(report, &result.encoding))
+        .column("rank", |result| TableCell::optional(result.group, |rank| rank.to_string()))
+        .column(metric.name(), |result| {
+            let mean = TableCell::optional(result.estimate, |e| with_interval(metric, &e));
+            mean.with_cells(workload, &result.encoding)
+        })
+}
+
+/// Makes the row of the best mean strong.
+fn emphasise(table: &mut Table, results: &[&EncodingResult]) {
+    for (row, result) in table.rows.iter_mut().zip(results) {
+        let is_best = result.rank == Rank::Best;
+        row.iter_mut().filter(|cell| cell.text != "–").for_each(|cell| cell.strong = is_best);
     }
 }
 

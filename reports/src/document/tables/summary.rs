@@ -225,8 +225,9 @@ pub fn prices(report: &Report) -> Table {
     table
         .with_legend("Over several workloads: median, with minimum and maximum in brackets.")
         .with_legend(
-            "FLOPs and ms: a training step, relative to RoPE on the same workload. Training FLOPs and time: all steps \
-             of a run, which may stop early, without the search for a learning rate; the time uses the step times that were measured alone, if there are any. FLOPs count only matrix products, \
+            "FLOPs and ms: a training step, relative to RoPE on the same workload. Training FLOPs and time: the \
+             steps that a run took, which early stopping reduces, without the search for a learning rate. The time uses \
+             step times that were measured alone, where there are any. FLOPs count only matrix products, \
              with all T x T pairs of attention; masks, sums, exponentials and normalisations are not counted. Times \
              are left out if cells of the encoding or of RoPE ran concurrently with other cells, on a busy machine or \
              for fewer than 100 steps.",

@@ -138,8 +138,8 @@ fn sentence(report: &Report, one: &UseCase) -> Option<AbstractSentence> {
     let first: Vec<String> = names.map(|own| report.display(&own.encoding).to_owned()).collect();
     let first = match first.len() {
         0 => String::new(),
-        _ if rankings.len() == 1 => format!(" First rank: {}.", listed(&first, "and")),
-        _ => format!(" First rank on each: {}.", listed(&first, "and")),
+        _ if rankings.len() == 1 => format!(" Ranked first: {}.", listed(&first, "and")),
+        _ => format!(" Ranked first on all of them: {}.", listed(&first, "and")),
     };
     let same = rankings.iter().all(|ranking| ranking.region == *region);
     let region = if same { region.name() } else { "outside of the training distribution" };
@@ -273,7 +273,7 @@ mod tests {
         assert!(found[1].starts_with("All tasks: CoPE 77.0% [") && found.len() == 2, "{found:?}");
         let text = &sentences(&["text"])[0];
         assert!(text.starts_with("Reading: CoPE 4.48 and RoPE 4.95 (perplexity"), "{text}");
-        assert!(text.ends_with(", text). First rank: CoPE."), "{text}");
+        assert!(text.ends_with(", text). Ranked first: CoPE."), "{text}");
     }
 
     #[test]

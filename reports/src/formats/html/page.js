@@ -63,7 +63,10 @@ function choose(table, box, isHeat) {
   const follow = isHeat && all("td[data-runs]", table).length > 0;
   const show = () => {
     for (const row of table.rows) for (const [index, cell] of [...row.cells].entries()) cell.hidden = hidden.has(index);
-    if (follow) aggregate(table, hidden);
+    if (!follow) return;
+    aggregate(table, hidden);
+    // The cards answer for all tasks.
+    for (const cards of all(".answers")) cards.style.opacity = hidden.size ? 0.4 : "";
   };
   const list = make("fieldset", {}, make("legend", { textContent: follow ? "The score follows the tasks that are shown." : "Columns" }));
   const more = make("details", { className: "pick" }, make("summary", { textContent: follow ? "Tasks" : "Columns" }), list);

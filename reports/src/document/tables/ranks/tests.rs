@@ -146,3 +146,32 @@ fn an_encoding_with_too_few_seeds_has_no_rank_and_stands_last() {
     assert!(alibi[1].detail.contains("rank –"), "{alibi:?}");
     assert!(summary.notes.iter().any(|note| note.starts_with("Rank –: too few seeds")));
 }
+
+#[test]
+fn the_best_means_come_first_with_or_without_a_rank() {
+    let mut records = Vec::new();
+    for seed in 0..8_u32 {
+        let noise = 0.001 * f64::from(seed);
+        // Twice as far from the mean as from the best one.
+        let scattered = if seed % 2 == 0 { 0.99 } else { 0.2 };
+        let values = [
+            ("cope", 0.9),
+            ("rope", 0.3),
+            ("nope", 0.2),
+            ("alibi", 0.1),
+            ("tape", 0.05),
+            ("fire", 0.01),
+        ];
+        let values = values.map(|(name, value)| (name, value + noise));
+        for (name, value) in values.into_iter().chain([("path", scattered)]) {
+            records.push(TestCell::new("w", name, u64::from(seed)).beyond(value).record());
+        }
+    }
+    let report = Report::new(records, &ReportMeta::default()).unwrap();
+    let workload = &report.workloads[0];
+    let shown = best(&report, workload, workload.deciding().unwrap());
+    let texts = |column: usize| shown.rows.iter().map(|row| &*row[column].text).collect::<Vec<_>>();
+    assert_eq!(shown.columns, ["encoding", "rank", "exact match"]);
+    assert_eq!(texts(0), ["CoPE", "path", "RoPE", "NoPE", "ALiBi"]);
+    assert_eq!(texts(1)[..3], ["1", "–", "2"]);
+}
