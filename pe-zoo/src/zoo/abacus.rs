@@ -44,7 +44,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
 use crate::encoding::{EmbedContext, PositionRequest};
-use crate::reference::{ScalarReference, Tokens, abacus, table_f64};
+use crate::reference::{ScalarReference, Tokens, absolute, table_f64};
 use crate::settings::check_not_below_zero;
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions, init};
 
@@ -203,9 +203,13 @@ impl PositionEncoding for Abacus {
 impl ScalarReference for Abacus {
     fn scalar_embed(&self, x: &Tokens, ids: &[usize], positions: &[usize]) -> Tokens {
         let table = table_f64(&self.table);
-        let indices =
-            abacus::indices(ids, self.config.digits, self.offset(positions), table.len() - 1);
-        abacus::embed(x, &indices, &table)
+        let indices = absolute::abacus_indices(
+            ids,
+            self.config.digits,
+            self.offset(positions),
+            table.len() - 1,
+        );
+        absolute::learned(x, &indices, &table)
     }
 }
 
@@ -249,7 +253,7 @@ pub(crate) mod tests {
         let config = AbacusConfig { digits: [4, 13], ..AbacusConfig::default() };
         assert_eq!(indices(&config, &ids, 0), [1, 2, 3, 0, 1, 2, 0, 0, 1]);
         assert_eq!(indices(&config, &ids, 7), [8, 9, 10, 0, 8, 9, 0, 0, 8]);
-        let naive = super::abacus::indices(&ids.map(|id| id as usize), [4, 13], 7, 1023);
+        let naive = super::absolute::abacus_indices(&ids.map(|id| id as usize), [4, 13], 7, 1023);
         assert_eq!(naive, [8, 9, 10, 0, 8, 9, 0, 0, 8]);
     }
 

@@ -40,9 +40,7 @@ use serde::{Deserialize, Serialize};
 use super::cope::{Layers, check_positions};
 use crate::card::Card;
 use crate::encoding::ScoreContext;
-use crate::reference::{
-    Heads, ScalarInput, ScalarReference, cope, cope_mlp, dot, table_f64, values_f64,
-};
+use crate::reference::{Heads, ScalarInput, ScalarReference, cope, dot, table_f64, values_f64};
 use crate::score::{
     Contextual, ContextualFunction, GateSource, HiddenActivation, LogitScaling, Perceptron,
 };
@@ -218,7 +216,7 @@ impl PositionEncoding for CopeMlp {
 impl ScalarReference for CopeMlp {
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         let Some(network) = self.network(input.layer) else { return input.plain() };
-        let perceptron = cope_mlp::ScalarPerceptron {
+        let perceptron = cope::ScalarPerceptron {
             w1: values_f64(&network.w1),
             b1: values_f64(&network.b1),
             w2: table_f64(&network.w2),

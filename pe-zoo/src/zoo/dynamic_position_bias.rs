@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 use crate::card::Card;
 use crate::encoding::ScoreContext;
 use crate::ops::linear;
-use crate::reference::dynamic_position_bias::{self as scalar, ScalarLinear};
+use crate::reference::distance::{self as scalar, ScalarLinear};
 use crate::reference::{Heads, ScalarInput, ScalarReference, table_f64, values_f64};
 use crate::score::Beyond;
 use crate::settings::{Sharing, check_size, of_layer};
@@ -226,7 +226,7 @@ impl ScalarReference for DynamicPositionBias {
             bias: values_f64(&map.bias),
         });
         let maps = maps.collect::<Vec<_>>();
-        input.biased(&scalar::bias(input, &maps, self.distance == DistanceScale::Log))
+        input.biased(&scalar::dynamic(input, &maps, self.distance == DistanceScale::Log))
     }
 }
 

@@ -40,7 +40,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
 use crate::encoding::ScoreContext;
-use crate::reference::{Heads, ScalarInput, ScalarReference, fire, table_f64, values_f64};
+use crate::reference::{Heads, ScalarInput, ScalarReference, distance, table_f64, values_f64};
 use crate::score::PositionMlp;
 use crate::settings::{Sharing, check_above_zero, check_size, of_layer};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
@@ -139,7 +139,7 @@ impl Fire {
     pub(super) fn scalar_bias(&self, input: &ScalarInput) -> Heads {
         let network = of_layer(&self.networks, input.layer);
         let vector = |x: &Param<Tensor<1>>| values_f64(x);
-        let scalar = fire::ScalarFire {
+        let scalar = distance::ScalarFire {
             c: vector(&network.c)[0],
             threshold: vector(&network.multiplier)[0] * self.initial_len,
             eps: self.eps,

@@ -48,7 +48,7 @@ use crate::encoding::LayerContext;
 use crate::init::standard_normal;
 use crate::math::frequencies::{check_base, inverse_frequencies};
 use crate::probe::close::numbers;
-use crate::reference::{Heads, ScalarInput, ScalarReference, fope};
+use crate::reference::{Heads, ScalarInput, ScalarReference, rope};
 use crate::rotary::Rotation;
 use crate::settings::check_not_below_zero;
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
@@ -296,9 +296,12 @@ impl ScalarReference for Fope {
             let rows = values.chunks(mixed).map(<[f64]>::to_vec).collect::<Vec<_>>();
             rows.chunks(kept).map(<[Vec<f64>]>::to_vec).collect()
         };
-        let mixture =
-            fope::Mixture { cos: weights(cos), sin: weights(sin), padded_sin: self.padding.sine() };
-        fope::transformed(input, &self.frequencies, &mixture)
+        let mixture = rope::ScalarMixture {
+            cos: weights(cos),
+            sin: weights(sin),
+            padded_sin: self.padding.sine(),
+        };
+        rope::fope(input, &self.frequencies, &mixture)
     }
 
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {

@@ -50,7 +50,6 @@ mod contextual;
 mod multiplicative;
 mod norm;
 mod path;
-mod rotation;
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};

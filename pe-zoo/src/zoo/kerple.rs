@@ -50,7 +50,7 @@ use serde::{Deserialize, Serialize};
 use crate::card::Card;
 use crate::encoding::ScoreContext;
 use crate::math::slopes;
-use crate::reference::{Heads, ScalarInput, ScalarReference, kerple, values_f64};
+use crate::reference::{Heads, ScalarInput, ScalarReference, distance, values_f64};
 use crate::score::{Beyond, Number, Pair, PairTerm, Term};
 use crate::settings::{Sharing, is_default, learned, of_layer};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, card, init};
@@ -219,12 +219,14 @@ impl Kerple {
     pub(super) fn scalar_bias(&self, input: &ScalarInput) -> Heads {
         let params = |sets: &[Param<Tensor<1>>]| values_f64(of_layer(sets, input.layer));
         match self.kernel {
-            Kernel::Logarithmic => kerple::logarithmic(input, &params(&self.a), &params(&self.p)),
-            Kernel::Power => kerple::power(input, &params(&self.a), &params(&self.p)),
+            Kernel::Logarithmic => {
+                distance::kerple_logarithmic(input, &params(&self.a), &params(&self.p))
+            }
+            Kernel::Power => distance::kerple_power(input, &params(&self.a), &params(&self.p)),
             Kernel::None => input.map(|_, _, _, _| 0.0),
             Kernel::GeneralizedGaussian => {
                 let m = learned(&self.m, input.layer).map(values_f64);
-                kerple::generalized_gaussian(
+                distance::generalized_gaussian(
                     input,
                     &params(&self.a),
                     &params(&self.p),
@@ -392,7 +394,7 @@ impl ScalarReference for Kerple {
             return input.biased(&bias);
         }
         let params = |sets: &[Param<Tensor<1>>]| values_f64(of_layer(sets, input.layer));
-        kerple::weighted(input, &bias, &params(&self.weight_a), &params(&self.weight_p))
+        distance::kerple_weighted(input, &bias, &params(&self.weight_a), &params(&self.weight_p))
     }
 }
 

@@ -42,7 +42,7 @@ use crate::card::Card;
 use crate::encoding::LayerContext;
 use crate::math::frequencies::check_base;
 use crate::ops::polar;
-use crate::reference::{Heads, ScalarInput, ScalarReference, pope, table_f64};
+use crate::reference::{Heads, ScalarInput, ScalarReference, rope, table_f64};
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions, init};
 
 /// Initial values of the learned phases.
@@ -217,11 +217,11 @@ impl PositionEncoding for Pope {
 
 impl ScalarReference for Pope {
     fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
-        pope::transformed(input, self.base, &table_f64(&self.phases[input.layer]))
+        rope::pope(input, self.base, &table_f64(&self.phases[input.layer]))
     }
 
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
-        pope::logits(input, self.base, &table_f64(&self.phases[input.layer]))
+        rope::pope_logits(input, self.base, &table_f64(&self.phases[input.layer]))
     }
 }
 

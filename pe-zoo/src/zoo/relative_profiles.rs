@@ -43,7 +43,7 @@ use crate::card::Card;
 use crate::encoding::{ScoreContext, StateContext};
 use crate::ops::linear;
 use crate::parts::by_head;
-use crate::reference::relative_profiles::{self as scalar, ScalarProfiles};
+use crate::reference::relative::{self as scalar, ScalarProfiles};
 use crate::reference::{Heads, ScalarInput, ScalarReference, table_f64};
 use crate::score::Beyond;
 use crate::settings::check_size;
@@ -195,7 +195,7 @@ impl ScalarReference for RelativeProfiles {
             profiles: table_f64(profiles),
             limit: self.limit,
         };
-        input.biased(&scalar::bias(input, &learned))
+        input.biased(&scalar::profiles(input, &learned))
     }
 }
 

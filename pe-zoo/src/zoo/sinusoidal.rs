@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use crate::card::Card;
 use crate::encoding::EmbedContext;
 use crate::math::frequencies::{check_base, inverse_frequencies};
-use crate::reference::{ScalarReference, Tokens, sinusoidal};
+use crate::reference::{ScalarReference, Tokens, absolute};
 use crate::{Cost, Dims, PeError, PositionEncoding};
 
 /// Settings of sinusoidal positions.
@@ -108,7 +108,7 @@ impl PositionEncoding for Sinusoidal {
 
 impl ScalarReference for Sinusoidal {
     fn scalar_embed(&self, x: &Tokens, _ids: &[usize], positions: &[usize]) -> Tokens {
-        sinusoidal::embed(x, positions, self.base)
+        absolute::sinusoidal(x, positions, self.base)
     }
 }
 

@@ -43,7 +43,7 @@ use serde::{Deserialize, Serialize};
 use crate::card::Card;
 use crate::encoding::ScoreContext;
 use crate::math::buckets;
-use crate::reference::{Heads, ScalarInput, ScalarReference, t5_bias, table_f64};
+use crate::reference::{Heads, ScalarInput, ScalarReference, distance, table_f64};
 use crate::score::Beyond;
 use crate::settings::{Sharing, check_not_below_zero, is_default, of_layer};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
@@ -196,7 +196,7 @@ impl ScalarReference for T5Bias {
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         let mut table = table_f64(of_layer(&self.tables, input.layer));
         table.truncate(self.earlier);
-        input.biased(&t5_bias::bias(input, &table, self.max_distance))
+        input.biased(&distance::t5(input, &table, self.max_distance))
     }
 }
 

@@ -38,7 +38,7 @@ use serde::{Deserialize, Serialize};
 use crate::card::Card;
 use crate::encoding::LayerContext;
 use crate::math::frequencies::{check_base, inverse_frequencies};
-use crate::reference::{Heads, ScalarInput, ScalarReference, rope_scaling, xpos};
+use crate::reference::{Heads, ScalarInput, ScalarReference, rope, rope_scaling};
 use crate::rotary::{Pairs, Rotation, check_pairs};
 use crate::settings::is_default;
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
@@ -233,7 +233,7 @@ impl ScalarReference for Xpos {
         let frequencies = (0..dim / 2)
             .map(|m| rope_scaling::plain(rope_scaling::ScalarPair { base, dim, m }))
             .collect::<Vec<_>>();
-        xpos::transformed(input, &frequencies, scale_base, centre, layout == Pairs::Interleaved)
+        rope::xpos(input, &frequencies, scale_base, centre, layout == Pairs::Interleaved)
     }
 
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {

@@ -6,9 +6,8 @@ use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use super::multiplicative::HeadSharing;
+use super::multiplicative::{HeadSharing, check_rotation, stored_frequencies};
 use super::norm::{QkNorm, QkNorms};
-use super::rotation::{self, stored_frequencies};
 use crate::card::Card;
 use crate::encoding::{LayerContext, StateContext};
 use crate::ops::linear;
@@ -77,7 +76,7 @@ impl PositionEncoding for ContextualRotation {
     }
 
     fn check(settings: &ContextualConfig, dims: &Dims) -> Result<(), PeError> {
-        rotation::check(settings.base, dims)
+        check_rotation(settings.base, dims)
     }
 
     fn build(

@@ -5,12 +5,13 @@ use burn::tensor::{Device, Tensor, TensorData};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use super::Grape;
 use super::norm::{QkNorm, QkNorms};
-use super::rotation::{self, stored_frequencies};
 use crate::card::Card;
 use crate::encoding::LayerContext;
+use crate::math::frequencies::{check_base, inverse_frequencies};
 use crate::reference::{self, ScalarInput, ScalarReference, grape, table_f64};
-use crate::rotary::Rotation;
+use crate::rotary::{Rotation, check_pairs};
 use crate::settings::check_above_zero;
 use crate::{Cost, Dims, PeError, PositionEncoding, init};
 
@@ -88,7 +89,7 @@ impl PositionEncoding for Multiplicative {
 
     fn check(settings: &MultiplicativeConfig, dims: &Dims) -> Result<(), PeError> {
         check_above_zero(Self::CARD.id, "variant.storage", settings.storage)?;
-        rotation::check(settings.base, dims)
+        check_rotation(settings.base, dims)
     }
 
     fn build(
@@ -165,4 +166,15 @@ impl ScalarReference for Multiplicative {
     fn scalar_logits(&self, input: &ScalarInput) -> reference::Heads {
         self.scalar_transformed(input).plain()
     }
+}
+
+/// Computes logarithms of RoPE's frequencies, times `storage`.
+pub(super) fn stored_frequencies(base: f64, head_dim: usize, storage: f64) -> Vec<f32> {
+    inverse_frequencies(base, head_dim).iter().map(|f| (f.ln() * storage) as f32).collect()
+}
+
+/// Refuses sizes that neither rotating variant can use.
+pub(super) fn check_rotation(base: f64, dims: &Dims) -> Result<(), PeError> {
+    check_pairs(Grape::CARD.id, dims.head_dim)?;
+    check_base(Grape::CARD.id, "variant.base", base)
 }
