@@ -42,7 +42,7 @@ use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::hash::sha256_hex;
+use crate::files::sha256_hex;
 use crate::haystack::{FILLER_TOKENS, Filler, WORDS, hide_at, tenth};
 use crate::random::{below, distinct, eval_rng};
 use crate::settings::{TaskSettings, is_default};
