@@ -59,25 +59,19 @@ pub enum LongNumber {
     Refuse,
 }
 
-/// Settings of Abacus embeddings.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct AbacusConfig {
-    /// Number of rows of the table; row 0 is for every token that is not a digit.
-    pub size: usize,
-    /// First and last id of the digits, both included.
-    pub digits: [usize; 2],
-    /// Largest offset drawn in training.
-    pub max_offset: usize,
-    /// Treatment of a run of digits that is longer than the table.
-    pub beyond: LongNumber,
-    /// Standard deviation of the initial table; `None`: `C^(-1/2)`.
-    pub std: Option<f64>,
-}
-
-impl Default for AbacusConfig {
-    fn default() -> Self {
-        Self { size: 1024, digits: [0, 9], max_offset: 99, beyond: LongNumber::LastRow, std: None }
+crate::settings! {
+    /// Settings of Abacus embeddings.
+    pub struct AbacusConfig {
+        /// Number of rows of the table; row 0 is for every token that is not a digit.
+        pub size: usize = 1024,
+        /// First and last id of the digits, both included.
+        pub digits: [usize; 2] = [0, 9],
+        /// Largest offset drawn in training.
+        pub max_offset: usize = 99,
+        /// Treatment of a run of digits that is longer than the table.
+        pub beyond: LongNumber = LongNumber::LastRow,
+        /// Standard deviation of the initial table; `None`: `C^(-1/2)`.
+        pub std: Option<f64> = None,
     }
 }
 

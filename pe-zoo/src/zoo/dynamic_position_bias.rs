@@ -56,23 +56,17 @@ pub enum DistanceScale {
 /// Largest number of hidden layers of a network.
 const DEEPEST: usize = 1024;
 
-/// Settings of the dynamic position bias and its network.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct DynamicPositionBiasConfig {
-    /// Input of the network.
-    pub distance: DistanceScale,
-    /// Number of units of each hidden layer; `None`: a quarter of the model's width.
-    pub width: Option<usize>,
-    /// Number of hidden layers.
-    pub depth: usize,
-    /// Which layers share a network.
-    pub sharing: Sharing,
-}
-
-impl Default for DynamicPositionBiasConfig {
-    fn default() -> Self {
-        Self { distance: DistanceScale::Linear, width: None, depth: 2, sharing: Sharing::AllLayers }
+crate::settings! {
+    /// Settings of the dynamic position bias and its network.
+    pub struct DynamicPositionBiasConfig {
+        /// Input of the network.
+        pub distance: DistanceScale = DistanceScale::Linear,
+        /// Number of units of each hidden layer; `None`: a quarter of the model's width.
+        pub width: Option<usize> = None,
+        /// Number of hidden layers.
+        pub depth: usize = 2,
+        /// Which layers share a network.
+        pub sharing: Sharing = Sharing::AllLayers,
     }
 }
 

@@ -58,34 +58,21 @@ pub enum Activation {
     LeakyRelu,
 }
 
-/// Settings of the FIRE encoding and its network.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FireConfig {
-    /// Number of hidden units.
-    pub width: usize,
-    /// Initial value of `c`.
-    pub c: f64,
-    /// Initial threshold `L0`, in positions.
-    pub initial_len: f64,
-    /// Constant added to the normaliser.
-    pub eps: f64,
-    /// Activation of the hidden layer; `None`: ReLU, or LeakyReLU as the base of DAPE.
-    pub activation: Option<Activation>,
-    /// Which layers share a network.
-    pub sharing: Sharing,
-}
-
-impl Default for FireConfig {
-    fn default() -> Self {
-        Self {
-            width: 32,
-            c: 0.1,
-            initial_len: 512.0,
-            eps: 1e-6,
-            activation: None,
-            sharing: Sharing::PerLayer,
-        }
+crate::settings! {
+    /// Settings of the FIRE encoding and its network.
+    pub struct FireConfig {
+        /// Number of hidden units.
+        pub width: usize = 32,
+        /// Initial value of `c`.
+        pub c: f64 = 0.1,
+        /// Initial threshold `L0`, in positions.
+        pub initial_len: f64 = 512.0,
+        /// Constant added to the normaliser.
+        pub eps: f64 = 1e-6,
+        /// Activation of the hidden layer; `None`: ReLU, or LeakyReLU as the base of DAPE.
+        pub activation: Option<Activation> = None,
+        /// Which layers share a network.
+        pub sharing: Sharing = Sharing::PerLayer,
     }
 }
 

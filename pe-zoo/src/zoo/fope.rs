@@ -74,21 +74,15 @@ impl Padding {
     }
 }
 
-/// Settings of the FoPE encoding.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FopeConfig {
-    /// Base of the frequencies, as in RoPE.
-    pub base: f64,
-    /// Scale of the random part of the mixtures; at 0 each mixture is a single wave.
-    pub gain: f64,
-    /// Value in place of the sine of pairs that no mixture rotates.
-    pub padding: Padding,
-}
-
-impl Default for FopeConfig {
-    fn default() -> Self {
-        Self { base: 10_000.0, gain: 0.3, padding: Padding::Code }
+crate::settings! {
+    /// Settings of the FoPE encoding.
+    pub struct FopeConfig {
+        /// Base of the frequencies, as in RoPE.
+        pub base: f64 = 10_000.0,
+        /// Scale of the random part of the mixtures; at 0 each mixture is a single wave.
+        pub gain: f64 = 0.3,
+        /// Value in place of the sine of pairs that no mixture rotates.
+        pub padding: Padding = Padding::Code,
     }
 }
 

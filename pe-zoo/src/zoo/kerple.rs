@@ -101,30 +101,19 @@ pub enum ContentWeight {
     Power,
 }
 
-/// Settings of the KERPLE encoding.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct KerpleConfig {
-    /// Kernel: the bias as a function of distance.
-    pub kernel: Kernel,
-    /// Factor of the content logit as a function of distance.
-    #[serde(skip_serializing_if = "is_default")]
-    pub weight: ContentWeight,
-    /// Which layers share parameters.
-    pub sharing: Sharing,
-    /// Offset of the centre of the generalised Gaussian kernel from the row's token.
-    #[serde(skip_serializing_if = "is_default")]
-    pub mean: KernelMean,
-}
-
-impl Default for KerpleConfig {
-    fn default() -> Self {
-        Self {
-            kernel: Kernel::default(),
-            weight: ContentWeight::None,
-            sharing: Sharing::AllLayers,
-            mean: KernelMean::Zero,
-        }
+crate::settings! {
+    /// Settings of the KERPLE encoding.
+    pub struct KerpleConfig {
+        /// Kernel: the bias as a function of distance.
+        pub kernel: Kernel = Kernel::default(),
+        /// Factor of the content logit as a function of distance.
+        #[serde(skip_serializing_if = "is_default")]
+        pub weight: ContentWeight = ContentWeight::None,
+        /// Which layers share parameters.
+        pub sharing: Sharing = Sharing::AllLayers,
+        /// Offset of the centre of the generalised Gaussian kernel from the row's token.
+        #[serde(skip_serializing_if = "is_default")]
+        pub mean: KernelMean = KernelMean::Zero,
     }
 }
 

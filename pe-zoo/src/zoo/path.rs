@@ -66,21 +66,15 @@ pub enum Forget {
     },
 }
 
-/// Settings of PaTH: directions and forgetting.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct PathConfig {
-    /// Rank of the projection to `w`.
-    pub rank: usize,
-    /// Number of tokens that the convolution sees.
-    pub kernel: usize,
-    /// Whether earlier tokens are also forgotten.
-    pub forget: Forget,
-}
-
-impl Default for PathConfig {
-    fn default() -> Self {
-        Self { rank: 32, kernel: 3, forget: Forget::None }
+crate::settings! {
+    /// Settings of PaTH: directions and forgetting.
+    pub struct PathConfig {
+        /// Rank of the projection to `w`.
+        pub rank: usize = 32,
+        /// Number of tokens that the convolution sees.
+        pub kernel: usize = 3,
+        /// Whether earlier tokens are also forgotten.
+        pub forget: Forget = Forget::None,
     }
 }
 

@@ -56,18 +56,18 @@ pub enum InitialPhase {
     Uniform,
 }
 
-/// Settings of the PoPE encoding.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct PopeConfig {
-    /// Base of the frequencies: the slowest channel completes a turn in about `2 pi base`
-    /// positions.
-    pub base: f64,
-    /// Fraction of the channels, from the first, that have an angle; above 0, up to 1.
-    #[serde(skip_serializing_if = "is_whole")]
-    pub rotary_fraction: f64,
-    /// Initial values of the learned phases.
-    pub initial_phase: InitialPhase,
+crate::settings! {
+    /// Settings of the PoPE encoding.
+    pub struct PopeConfig {
+        /// Base of the frequencies: the slowest channel completes a turn in about `2 pi base`
+        /// positions.
+        pub base: f64 = 10_000.0,
+        /// Fraction of the channels, from the first, that have an angle; above 0, up to 1.
+        #[serde(skip_serializing_if = "is_whole")]
+        pub rotary_fraction: f64 = 1.0,
+        /// Initial values of the learned phases.
+        pub initial_phase: InitialPhase = InitialPhase::Zero,
+    }
 }
 
 /// Whether a fraction is 1.
@@ -80,12 +80,6 @@ impl PopeConfig {
     /// Number of channels that have an angle.
     fn turning(&self, head_dim: usize) -> usize {
         (self.rotary_fraction * head_dim as f64) as usize
-    }
-}
-
-impl Default for PopeConfig {
-    fn default() -> Self {
-        Self { base: 10_000.0, rotary_fraction: 1.0, initial_phase: InitialPhase::Zero }
     }
 }
 

@@ -59,32 +59,20 @@ pub enum BucketSides {
     Bidirectional,
 }
 
-/// Settings of the T5 bias.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct T5BiasConfig {
-    /// Number of buckets: rows of the table.
-    pub num_buckets: usize,
-    /// Distance from which on all distances share the last bucket.
-    pub max_distance: usize,
-    /// Directions of the distances that the buckets divide.
-    #[serde(skip_serializing_if = "is_default")]
-    pub buckets: BucketSides,
-    /// Standard deviation of the initial table; `None`: `C^(-1/2)`.
-    pub std: Option<f64>,
-    /// Which layers share a table.
-    pub sharing: Sharing,
-}
-
-impl Default for T5BiasConfig {
-    fn default() -> Self {
-        Self {
-            num_buckets: 32,
-            max_distance: 128,
-            buckets: BucketSides::Causal,
-            std: None,
-            sharing: Sharing::AllLayers,
-        }
+crate::settings! {
+    /// Settings of the T5 bias.
+    pub struct T5BiasConfig {
+        /// Number of buckets: rows of the table.
+        pub num_buckets: usize = 32,
+        /// Distance from which on all distances share the last bucket.
+        pub max_distance: usize = 128,
+        /// Directions of the distances that the buckets divide.
+        #[serde(skip_serializing_if = "is_default")]
+        pub buckets: BucketSides = BucketSides::Causal,
+        /// Standard deviation of the initial table; `None`: `C^(-1/2)`.
+        pub std: Option<f64> = None,
+        /// Which layers share a table.
+        pub sharing: Sharing = Sharing::AllLayers,
     }
 }
 

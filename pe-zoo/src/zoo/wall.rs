@@ -33,7 +33,6 @@ use burn::module::{Module, Param};
 use burn::tensor::activation::log_sigmoid;
 use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
 use crate::encoding::{ScoreContext, StateContext};
@@ -42,17 +41,11 @@ use crate::parts::by_head;
 use crate::reference::{Heads, ScalarInput, ScalarReference, decay, table_f64, values_f64};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
-/// Settings of Wall attention.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct WallConfig {
-    /// Initial bias of the gates.
-    pub bias: f64,
-}
-
-impl Default for WallConfig {
-    fn default() -> Self {
-        Self { bias: 8.0 }
+crate::settings! {
+    /// Settings of Wall attention.
+    pub struct WallConfig {
+        /// Initial bias of the gates.
+        pub bias: f64 = 8.0,
     }
 }
 

@@ -74,29 +74,18 @@ impl Centre {
     }
 }
 
-/// Settings of the xPos encoding.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct XposConfig {
-    /// Which channels form a pair.
-    pub layout: Pairs,
-    /// Base of the frequencies, as in RoPE.
-    pub base: f64,
-    /// Number of positions over which a pair decays by the factor `zeta`.
-    pub scale_base: f64,
-    /// Position at which queries and keys are not scaled.
-    #[serde(skip_serializing_if = "is_default")]
-    pub centre: Centre,
-}
-
-impl Default for XposConfig {
-    fn default() -> Self {
-        Self {
-            layout: Pairs::Interleaved,
-            base: 10_000.0,
-            scale_base: 512.0,
-            centre: Centre::Middle,
-        }
+crate::settings! {
+    /// Settings of the xPos encoding.
+    pub struct XposConfig {
+        /// Which channels form a pair.
+        pub layout: Pairs = Pairs::Interleaved,
+        /// Base of the frequencies, as in RoPE.
+        pub base: f64 = 10_000.0,
+        /// Number of positions over which a pair decays by the factor `zeta`.
+        pub scale_base: f64 = 512.0,
+        /// Position at which queries and keys are not scaled.
+        #[serde(skip_serializing_if = "is_default")]
+        pub centre: Centre = Centre::Middle,
     }
 }
 

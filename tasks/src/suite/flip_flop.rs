@@ -36,6 +36,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::generator::Generator;
 use crate::random::Weighted;
+use crate::settings::settings;
 use crate::task::{check_even, check_range, check_setting};
 use crate::vocabulary::TokenGroup;
 use crate::{Sample, Split, TaskError, TaskMeta, TokenSlice};
@@ -54,23 +55,17 @@ pub enum ScoredReads {
     LastRead,
 }
 
-/// Settings of flip-flop; the defaults are the paper's.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FlipFlopConfig {
-    /// Probability of `i` in training and in the split `in-distribution`.
-    pub ignore: f64,
-    /// Probability of `i` in the split `sparse`.
-    pub ignore_sparse: f64,
-    /// Probability of `i` in the split `dense`.
-    pub ignore_dense: f64,
-    /// Selection of scored reads.
-    pub scored: ScoredReads,
-}
-
-impl Default for FlipFlopConfig {
-    fn default() -> Self {
-        Self { ignore: 0.8, ignore_sparse: 0.98, ignore_dense: 0.1, scored: ScoredReads::AllReads }
+settings! {
+    /// Settings of flip-flop; the defaults are the paper's.
+    pub struct FlipFlopConfig {
+        /// Probability of `i` in training and in the split `in-distribution`.
+        pub ignore: f64 = 0.8,
+        /// Probability of `i` in the split `sparse`.
+        pub ignore_sparse: f64 = 0.98,
+        /// Probability of `i` in the split `dense`.
+        pub ignore_dense: f64 = 0.1,
+        /// Selection of scored reads.
+        pub scored: ScoredReads = ScoredReads::AllReads,
     }
 }
 

@@ -41,6 +41,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::generator::{Generator, simulated_chance};
 use crate::random::{Weighted, below};
+use crate::settings::settings;
 use crate::task::{MAX_LEN, check_range, check_setting};
 use crate::vocabulary::TokenGroup;
 use crate::{Sample, Split, TaskError, TaskMeta};
@@ -62,26 +63,20 @@ pub enum ListQuestion {
     Element,
 }
 
-/// Settings of latent list. Token ids: the operations that append, `pop`, `reverse`, `pass`, `?`, `length`, `sum`,
-/// `element`, the numbers from 0.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct LatentListConfig {
-    /// Question about the list.
-    pub question: ListQuestion,
-    /// Number of values of the elements, 2 to 65536.
-    pub values: u32,
-    /// Greatest length of the list, 1 to 1024.
-    pub max_size: u32,
-    /// Probability that an operation is one without effect, 0 to 0.9.
-    pub pass_rate: f64,
-    /// Fewest operations in training.
-    pub min_len: usize,
-}
-
-impl Default for LatentListConfig {
-    fn default() -> Self {
-        Self { question: ListQuestion::Any, values: 10, max_size: 8, pass_rate: 0.2, min_len: 1 }
+settings! {
+    /// Settings of latent list. Token ids: the operations that append, `pop`, `reverse`, `pass`, `?`, `length`, `sum`,
+    /// `element`, the numbers from 0.
+    pub struct LatentListConfig {
+        /// Question about the list.
+        pub question: ListQuestion = ListQuestion::Any,
+        /// Number of values of the elements, 2 to 65536.
+        pub values: u32 = 10,
+        /// Greatest length of the list, 1 to 1024.
+        pub max_size: u32 = 8,
+        /// Probability that an operation is one without effect, 0 to 0.9.
+        pub pass_rate: f64 = 0.2,
+        /// Fewest operations in training.
+        pub min_len: usize = 1,
     }
 }
 

@@ -38,6 +38,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::generator::{Generator, one_of_orders};
 use crate::random::{below, distinct};
+use crate::settings::settings;
 use crate::task::{check_between, check_even, check_range, check_setting};
 use crate::vocabulary::TokenGroup;
 use crate::{Sample, Split, TaskError, TaskMeta, TokenSlice};
@@ -64,23 +65,18 @@ pub enum Gaps {
     Uniform,
 }
 
-/// Settings of MQAR; the defaults are those of the source. Token ids: the blank, the keys, the values.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MqarConfig {
-    /// Number of pairs, at least 1 and at most the number of keys, which is 65535 with the largest `vocab`.
-    pub pairs: u32,
-    /// Number of tokens, 4 to 131072: a blank, keys up to the middle, then values.
-    pub vocab: u32,
-    /// Content of the slots without a question.
-    pub filler: SlotFiller,
-    /// Distribution of the slots with a question.
-    pub gaps: Gaps,
-}
-
-impl Default for MqarConfig {
-    fn default() -> Self {
-        Self { pairs: 4, vocab: 8192, filler: SlotFiller::Random, gaps: Gaps::PowerLaw }
+settings! {
+    /// Settings of MQAR; the defaults are those of the source. Token ids: the blank, the keys, the values.
+    #[derive(Eq)]
+    pub struct MqarConfig {
+        /// Number of pairs, at least 1 and at most the number of keys, which is 65535 with the largest `vocab`.
+        pub pairs: u32 = 4,
+        /// Number of tokens, 4 to 131072: a blank, keys up to the middle, then values.
+        pub vocab: u32 = 8192,
+        /// Content of the slots without a question.
+        pub filler: SlotFiller = SlotFiller::Random,
+        /// Distribution of the slots with a question.
+        pub gaps: Gaps = Gaps::PowerLaw,
     }
 }
 

@@ -36,6 +36,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::generator::{Generator, simulated_chance};
 use crate::random::below;
+use crate::settings::settings;
 use crate::task::{check_even, check_range, check_setting};
 use crate::vocabulary::TokenGroup;
 use crate::{Sample, Split, TaskError, TaskMeta, TokenSlice};
@@ -54,25 +55,20 @@ pub enum CountedFrom {
     End,
 }
 
-/// Settings of MRCR. Token ids: `?`, the keys, the values, the numbers from 0 (which is not asked for) to `max_index`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MrcrConfig {
-    /// Number of keys, 1 to 26.
-    pub keys: u32,
-    /// Number of values, 2 to 65536.
-    pub values: u32,
-    /// Greatest number of a write that is asked for, 1 to 65536.
-    pub max_index: u32,
-    /// End from which writes are counted.
-    pub from: CountedFrom,
-    /// Number of questions, 1 to 1024.
-    pub questions: u32,
-}
-
-impl Default for MrcrConfig {
-    fn default() -> Self {
-        Self { keys: 4, values: 16, max_index: 4, from: CountedFrom::Start, questions: 1 }
+settings! {
+    /// Settings of MRCR. Token ids: `?`, the keys, the values, the numbers from 0 (which is not asked for) to `max_index`.
+    #[derive(Eq)]
+    pub struct MrcrConfig {
+        /// Number of keys, 1 to 26.
+        pub keys: u32 = 4,
+        /// Number of values, 2 to 65536.
+        pub values: u32 = 16,
+        /// Greatest number of a write that is asked for, 1 to 65536.
+        pub max_index: u32 = 4,
+        /// End from which writes are counted.
+        pub from: CountedFrom = CountedFrom::Start,
+        /// Number of questions, 1 to 1024.
+        pub questions: u32 = 1,
     }
 }
 

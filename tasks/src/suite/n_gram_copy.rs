@@ -40,6 +40,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::generator::{Generator, simulated_above, simulated_chance};
 use crate::random::below;
+use crate::settings::settings;
 use crate::strings::{SIGNS, UNIFORM, uniform_chance};
 use crate::task::{MAX_LEN, check_range, check_setting, invalid, invalid_len};
 use crate::vocabulary::TokenGroup;
@@ -55,26 +56,21 @@ pub enum Query {
     Suffix,
 }
 
-/// Settings of n-gram copy; the defaults are those of the source. Token ids: the letters, then `$`, `|`, `.`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct NGramCopyConfig {
-    /// Position of the n-gram to be found.
-    pub query: Query,
-    /// Size of the alphabet, 2 to 26.
-    pub letters: u32,
-    /// Number of letters of the n-gram, 1 to 8.
-    pub ngram: u32,
-    /// Letters of the answer; `None`: all that follow.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub answer_letters: Option<u32>,
-    /// Shortest training string, in letters: at least the n-gram and its answer.
-    pub min_len: usize,
-}
-
-impl Default for NGramCopyConfig {
-    fn default() -> Self {
-        Self { query: Query::Suffix, letters: 26, ngram: 3, answer_letters: None, min_len: 4 }
+settings! {
+    /// Settings of n-gram copy; the defaults are those of the source. Token ids: the letters, then `$`, `|`, `.`.
+    #[derive(Eq)]
+    pub struct NGramCopyConfig {
+        /// Position of the n-gram to be found.
+        pub query: Query = Query::Suffix,
+        /// Size of the alphabet, 2 to 26.
+        pub letters: u32 = 26,
+        /// Number of letters of the n-gram, 1 to 8.
+        pub ngram: u32 = 3,
+        /// Letters of the answer; `None`: all that follow.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub answer_letters: Option<u32> = None,
+        /// Shortest training string, in letters: at least the n-gram and its answer.
+        pub min_len: usize = 4,
     }
 }
 

@@ -37,6 +37,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::generator::Generator;
 use crate::random::below;
+use crate::settings::settings;
 use crate::strings::{UNIFORM, uniform_chance};
 use crate::task::{MAX_LEN, check_range, check_setting};
 use crate::vocabulary::TokenGroup;
@@ -115,21 +116,16 @@ pub enum AskedProducts {
     Prefixes,
 }
 
-/// Settings of state tracking. Token ids: the elements, then `=`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct StateTrackingConfig {
-    /// Permutation group of the moves.
-    pub group: PermutationGroup,
-    /// Products in the answer.
-    pub answer: AskedProducts,
-    /// Fewest moves in training.
-    pub min_len: usize,
-}
-
-impl Default for StateTrackingConfig {
-    fn default() -> Self {
-        Self { group: PermutationGroup::S3, answer: AskedProducts::Final, min_len: 1 }
+settings! {
+    /// Settings of state tracking. Token ids: the elements, then `=`.
+    #[derive(Eq)]
+    pub struct StateTrackingConfig {
+        /// Permutation group of the moves.
+        pub group: PermutationGroup = PermutationGroup::S3,
+        /// Products in the answer.
+        pub answer: AskedProducts = AskedProducts::Final,
+        /// Fewest moves in training.
+        pub min_len: usize = 1,
     }
 }
 

@@ -34,11 +34,11 @@
 //! tokens, so that a small model can learn the task from scratch, and the answer has the order of the chain.
 
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 
 use crate::generator::{Generator, one_of_orders};
 use crate::haystack::{FILLER, FILLER_TOKENS, Filler, hide};
 use crate::random::{below, distinct, shuffle};
+use crate::settings::settings;
 use crate::task::{check_between, check_range, check_setting, invalid};
 use crate::vocabulary::TokenGroup;
 use crate::{Sample, Split, TaskError, TaskMeta, TokenSlice};
@@ -48,25 +48,20 @@ const EQUALS: u32 = FILLER_TOKENS + 1;
 const END: u32 = FILLER_TOKENS + 2;
 const NAME: u32 = FILLER_TOKENS + 3;
 
-/// Settings of variable tracking. Token ids: the filler's words, `?`, `=`, `;`, the names, the values.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct VariableTrackingConfig {
-    /// Number of chains, 1 to `values`.
-    pub chains: u32,
-    /// Assignments of a variable to another in each chain, 1 to 1024.
-    pub hops: u32,
-    /// Number of names, 2 to 65536; all chains together need `chains * (hops + 1)`.
-    pub names: u32,
-    /// Number of values, 1 to 65536.
-    pub values: u32,
-    /// Text around the statements.
-    pub filler: Filler,
-}
-
-impl Default for VariableTrackingConfig {
-    fn default() -> Self {
-        Self { chains: 2, hops: 2, names: 64, values: 64, filler: Filler::Sentences }
+settings! {
+    /// Settings of variable tracking. Token ids: the filler's words, `?`, `=`, `;`, the names, the values.
+    #[derive(Eq)]
+    pub struct VariableTrackingConfig {
+        /// Number of chains, 1 to `values`.
+        pub chains: u32 = 2,
+        /// Assignments of a variable to another in each chain, 1 to 1024.
+        pub hops: u32 = 2,
+        /// Number of names, 2 to 65536; all chains together need `chains * (hops + 1)`.
+        pub names: u32 = 64,
+        /// Number of values, 1 to 65536.
+        pub values: u32 = 64,
+        /// Text around the statements.
+        pub filler: Filler = Filler::Sentences,
     }
 }
 

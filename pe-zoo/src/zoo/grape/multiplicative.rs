@@ -34,23 +34,17 @@ impl HeadSharing {
     }
 }
 
-/// Settings of GRAPE-M: frequencies and normalisation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MultiplicativeConfig {
-    /// Base of RoPE's frequencies, the initial values of the learned ones.
-    pub base: f64,
-    /// Whether heads share frequencies.
-    pub spectrum: HeadSharing,
-    /// Factor by which log-frequencies are multiplied for storage.
-    pub storage: f64,
-    /// Whether queries and keys are normalised after the rotation.
-    pub qk_norm: QkNorm,
-}
-
-impl Default for MultiplicativeConfig {
-    fn default() -> Self {
-        Self { base: 1e4, spectrum: HeadSharing::AllHeads, storage: 16.0, qk_norm: QkNorm::None }
+crate::settings! {
+    /// Settings of GRAPE-M: frequencies and normalisation.
+    pub struct MultiplicativeConfig {
+        /// Base of RoPE's frequencies, the initial values of the learned ones.
+        pub base: f64 = 1e4,
+        /// Whether heads share frequencies.
+        pub spectrum: HeadSharing = HeadSharing::AllHeads,
+        /// Factor by which log-frequencies are multiplied for storage.
+        pub storage: f64 = 16.0,
+        /// Whether queries and keys are normalised after the rotation.
+        pub qk_norm: QkNorm = QkNorm::None,
     }
 }
 
