@@ -15,7 +15,7 @@
 //! | `rows` | rows of one head or of all heads of a sequence |
 //! | `kernel` | one block of rows of one head, forward and backward |
 //! | `one_row` | the last token alone, as in decoding |
-//! | `contextual`, `contextual_mlp`, `contextual_mlp_pieces`, `distance`, `term` | the more complex biases |
+//! | `contextual`, `contextual_mlp`, `contextual_mlp_pieces`, `distance`, `term`, `term_inputs` | the more complex biases |
 //! | `modifiers`, `modifier_scratch` | biases and products with additional operands |
 //! | `problem`, `scratch` | heads and blocks, buffers |
 //! | `view`, `parallel`, `tensors` | matrices, threads and tensors, as `operation` also used by `ops` |
@@ -40,6 +40,7 @@ mod rows;
 mod scratch;
 pub(crate) mod tensors;
 mod term;
+mod term_inputs;
 pub(crate) mod view;
 
 pub(crate) use op::attend;

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::modifier_scratch::{ContextualMlpScratch, ModifierScratch};
-use super::term::TermInputs;
+use super::term_inputs;
 use super::view::{Matrix, MatrixMut, Shape};
 use crate::math::lanes::Lanes;
 
@@ -35,7 +35,7 @@ pub(super) struct Scratch<const R: usize> {
     pub(super) distance_products: Vec<Lanes<R>>,
     pub(super) distance_product_grads: Vec<Lanes<R>>,
     /// Inputs of the pair terms of the current block.
-    pub(super) term_inputs: TermInputs,
+    pub(super) term_inputs: term_inputs::TermInputs,
     /// Input of each pair term: the content logits before it.
     pub(super) contents: Vec<Vec<Lanes<R>>>,
     /// Distance table, or its gradient, copied to one entry per distance.
