@@ -20,6 +20,8 @@ import transformers
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
+import tiny_kinds
+
 GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 LONG = (
     "The ferry left at nine with forty-one passengers, two dogs and a piano. By noon the wind had turned, "
@@ -151,7 +153,7 @@ def tiny(folder):
         "ids": ids,
         "logits": [[round(x, 5) for x in row] for row in logits.tolist()],
     }
-    (folder / "expected.json").write_text(json.dumps(expected) + "\n")
+    tiny_kinds.write_expected(folder, expected)
 
 
 @torch.no_grad()

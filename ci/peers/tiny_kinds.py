@@ -1,16 +1,9 @@
 #!/usr/bin/env python3
 """Writes random models of 3 k to 9 k weights of several kinds, and their logits in transformers, as fixtures.
 
-  python tiny_kinds.py mistral bench/llm/fixtures/tiny-mistral
-  python tiny_kinds.py qwen2 bench/llm/fixtures/tiny-qwen2
-  python tiny_kinds.py qwen3 bench/llm/fixtures/tiny-qwen3
-  python tiny_kinds.py smollm3 bench/llm/fixtures/tiny-smollm3
-  python tiny_kinds.py olmo2 bench/llm/fixtures/tiny-olmo2
-  python tiny_kinds.py olmo3 bench/llm/fixtures/tiny-olmo3
-  python tiny_kinds.py mistral-window bench/llm/fixtures/tiny-mistral-window
-  python tiny_kinds.py qwen3-wide bench/llm/fixtures/tiny-qwen3-wide
-  python tiny_kinds.py gemma2 bench/llm/fixtures/tiny-gemma2
-  python tiny_kinds.py gemma3 bench/llm/fixtures/tiny-gemma3
+  python tiny_kinds.py KIND bench/llm/fixtures/tiny-KIND
+
+The logits are an entry of the file `tiny.json` beside the folder.
 
 Needs torch, safetensors and transformers 4.36 or newer, for `qwen3` and `smollm3` 4.53, for `olmo2` 4.48,
 for `olmo3`, `gemma2` and `gemma3` 5.0. Before 4.37, which has no Qwen2, the numbers of `qwen2` are those of
@@ -120,6 +113,15 @@ KINDS = {"mistral": mistral, "qwen2": qwen2, "qwen3": qwen3, "smollm3": smollm3,
          "mistral-window": mistral_window, "qwen3-wide": qwen3_wide, "gemma2": gemma2, "gemma3": gemma3}
 
 
+def write_expected(folder, expected):
+    """Replaces the entry of a model in the file with the numbers of all of them, one line for each."""
+    path = folder.parent / "tiny.json"
+    models = json.loads(path.read_text()) if path.exists() else {}
+    models[folder.name] = expected
+    lines = [f" {json.dumps(name)}: {json.dumps(models[name])}" for name in sorted(models)]
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
 @torch.no_grad()
 def main():
     parser = argparse.ArgumentParser()
@@ -154,7 +156,8 @@ def main():
         "ids": ids,
         "logits": [[round(x, 5) for x in row] for row in model(torch.tensor([ids])).logits[0].tolist()],
     }
-    (arguments.folder / "expected.json").write_text(json.dumps(expected) + "\n")
+    write_expected(arguments.folder, expected)
 
 
-main()
+if __name__ == "__main__":
+    main()

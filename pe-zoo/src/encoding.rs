@@ -120,8 +120,8 @@ pub enum Update<'a> {
 
 /// Settings of an encoding: implemented for every plain serde struct with defaults.
 ///
-/// Use `#[serde(default, deny_unknown_fields)]`, so that settings that are left out keep their
-/// defaults and misspelled ones are refused.
+/// [`settings!`](macro@crate::settings) defines such a struct. Settings that are left out keep their defaults, and misspelled
+/// ones are refused.
 pub trait EncodingSettings:
     Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static
 {

@@ -7,7 +7,6 @@ mod dropout;
 mod layers;
 mod lora;
 mod projections;
-mod qk_norm;
 mod self_attention;
 mod shifted;
 mod weights;

@@ -3,33 +3,18 @@
 //!
 //! Nothing here is fast and nothing here is shared with the tensor code.
 
-pub mod abacus;
-pub mod alibi;
+pub mod absolute;
 pub mod attention;
 pub mod cope;
-pub mod cope_mlp;
 pub mod dape;
-pub mod dynamic_position_bias;
-pub mod fire;
-pub mod fope;
-pub mod fox;
+pub mod decay;
+pub mod distance;
 pub mod grape;
-pub mod kerple;
-pub mod learned_absolute;
 pub mod path;
-pub mod pope;
 pub mod relative;
-pub mod relative_profiles;
 pub mod rope;
 pub mod rope_scaling;
-pub mod sandwich;
-pub mod score;
-pub mod selective_rope;
-pub mod sinusoidal;
-pub mod t5_bias;
 pub mod tape;
-pub mod wall;
-pub mod xpos;
 
 use burn::module::Param;
 use burn::tensor::Tensor;

@@ -13,38 +13,30 @@ mod block;
 mod dual;
 #[cfg(feature = "cube")]
 mod expression;
-mod far_products;
 mod for_cores;
 mod graph;
-mod head_mlp;
+mod modifiers;
 mod number;
 mod pair;
-mod position_mlp;
-mod reflected;
-mod step_prices;
 mod term;
-mod token_price;
 
 #[cfg(feature = "flex")]
 pub(crate) use block::{TermBlock, TermGrads};
 pub use dual::{Derivative, Dual};
 #[cfg(feature = "cube")]
 pub(crate) use expression::{Expression, PairInput, StepOperation, TracedTerm};
-pub use far_products::{FarPairs, FarProducts};
 #[cfg(feature = "cube")]
 pub(crate) use for_cores::NeedsOfCores;
-pub use head_mlp::HeadMlp;
+pub use modifiers::{
+    FarPairs, FarProducts, HeadMlp, PositionMlp, Reflected, StepPrices, TokenPrice,
+};
 pub use number::{Number, Real};
 pub use pair::{Pair, PairTerm};
-pub use position_mlp::PositionMlp;
-pub use reflected::Reflected;
-pub use step_prices::StepPrices;
 pub use term::Term;
 #[cfg(any(feature = "flex", feature = "cube"))]
 pub(crate) use term::TermKernel;
 #[cfg(feature = "flex")]
 pub(crate) use term::TermSizes;
-pub use token_price::TokenPrice;
 
 use burn::tensor::Tensor;
 

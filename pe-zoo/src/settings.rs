@@ -8,6 +8,39 @@ use serde_json::{Map, Value};
 
 use crate::PeError;
 
+/// Defines a structure of settings with the default of each field behind it. Settings that are left out have their defaults, and
+/// unknown ones are errors. The crate that calls it depends on serde with `derive`.
+///
+/// ```
+/// pe_zoo::settings! {
+///     /// Settings of an encoding.
+///     pub struct SlopeConfig {
+///         /// Penalty per token.
+///         pub slope: f64 = 0.1,
+///     }
+/// }
+/// assert_eq!(SlopeConfig::default().slope, 0.1);
+/// ```
+#[macro_export]
+macro_rules! settings {
+    ($(#[$about:meta])* $public:vis struct $name:ident {
+        $($(#[$about_field:meta])* $public_field:vis $field:ident: $kind:ty = $default:expr,)+
+    }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        $public struct $name {
+            $($(#[$about_field])* $public_field $field: $kind,)+
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default),+ }
+            }
+        }
+    };
+}
+
 /// Which layers share learned parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -95,4 +95,111 @@ fn figure(found: &HeadToHead, region: &str) -> Option<Figure> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::formats::{html_document, markdown_document};
+    use crate::testkit::table_of;
+    use analysis::compare::{Request, compare};
+    use records::RunRecord;
+    use records::testkit::TestCell;
+
+    /// Builds a cell whose configuration depends on the workload only.
+    fn cell(workload: &str, encoding: &str, seed: u64, beyond: f64) -> RunRecord {
+        let config = serde_json::json!({"encoding": encoding, "task": workload, "seed": seed});
+        let key = records::store::cell_key(&config);
+        let cell = TestCell::new(workload, encoding, seed).beyond(beyond);
+        cell.change(|r| (r.config, r.key) = (config, key)).record()
+    }
+
+    fn cells(workload: &str, encoding: &str, beyond: &[f64]) -> Vec<RunRecord> {
+        (0..).zip(beyond).map(|(seed, value)| cell(workload, encoding, seed, *value)).collect()
+    }
+
+    fn found(records: &[RunRecord], a: &str, b: &str) -> HeadToHead {
+        compare(records, &Request { a: a.into(), b: b.into(), ..Request::default() }).unwrap()
+    }
+
+    #[test]
+    fn an_interval_of_a_difference_of_shares_has_possible_ends() {
+        let records =
+            [cells("w", "cope", &[1.0, 1.0, 0.7]), cells("w", "rope", &[0.0, 0.1, 0.1])].concat();
+        let found = found(&records, "cope", "rope");
+        assert!(found.comparisons[0].regions[1].difference.ci95.unwrap().1 > 1.0);
+        let text = markdown_document(&document(&found));
+        assert!(text.contains(", +100.0] |"), "{text}");
+    }
+
+    #[test]
+    fn regions_stand_in_one_order_whichever_workload_comes_first() {
+        let mut records = [cells("a", "cope", &[0.8]), cells("a", "rope", &[0.7])].concat();
+        let mut longer = [cells("b", "cope", &[0.8]), cells("b", "rope", &[0.7])].concat();
+        for record in &mut longer {
+            record.evals[1].split = "in-distribution".into();
+        }
+        records.extend(longer);
+        assert_eq!(
+            region_names(&found(&records, "cope", "rope")),
+            ["in distribution", "at longer lengths", "on other distributions at longer lengths"]
+        );
+    }
+
+    #[test]
+    fn one_seed_in_common_is_no_test() {
+        let records = [cells("v", "cope", &[0.8, 0.8]), vec![cell("v", "rope", 1, 0.5)]].concat();
+        let text = markdown_document(&document(&found(&records, "cope", "rope")));
+        assert!(text.contains("No test: 1 seed in common, and a test needs at least 3."), "{text}");
+    }
+
+    #[test]
+    fn the_table_of_all_workloads_names_each_test_once() {
+        let of = |workload: &str, n: usize| {
+            let values: Vec<f64> = (0..n).map(|i| 0.9 + 0.01 * i as f64).collect();
+            let others: Vec<f64> = values.iter().map(|value| value / 2.0).collect();
+            [cells(workload, "cope", &values), cells(workload, "rope", &others)].concat()
+        };
+        let records = [of("v", 3), of("w", 3), of("x", 8)].concat();
+        let document = document(&found(&records, "cope", "rope"));
+        let table = table_of(&document.sections[0]);
+        let tests: Vec<&String> =
+            table.notes.iter().filter(|note| note.starts_with("p of")).collect();
+        assert_eq!(tests.len(), 2, "{tests:?}");
+        let seeds = ["p of rows with 3 seeds: ", "p of rows with 8 seeds: "];
+        assert!(tests.iter().zip(seeds).all(|(test, start)| test.starts_with(start)), "{tests:?}");
+    }
+
+    #[test]
+    fn a_hostile_name_neither_opens_a_tag_nor_ends_a_cell() {
+        let name = "x|<img src=y onerror=z>\n\n# h";
+        let records = [cells("w", name, &[0.9]), cells("w", "rope", &[0.8])].concat();
+        let text = markdown_document(&document(&found(&records, name, "rope")));
+        assert!(!text.contains("<img") && !text.contains("\n# h"), "{text}");
+        let header = text.lines().find(|line| line.starts_with("| workload |")).unwrap();
+        assert_eq!(header.replace("\\|", "").matches('|').count(), 13, "{header}");
+    }
+
+    #[test]
+    fn a_page_has_a_figure_for_each_region_and_every_table_and_one_script() {
+        let cell = |encoding: &str, seed: u64, beyond: f64| {
+            TestCell::new("<i>w</i>", encoding, seed)
+                .beyond(beyond)
+                .change(|r| r.config = serde_json::json!({"encoding": encoding, "seed": seed}))
+                .record()
+        };
+        let records: Vec<_> = (0..3)
+            .flat_map(|seed| {
+                let noise = 0.01 * seed as f64;
+                [cell("cope", seed, 0.9 + noise), cell("rope", seed, 0.4 - noise)]
+            })
+            .collect();
+        let request = Request { a: "cope".into(), b: "rope".into(), ..Request::default() };
+        let page = html_document(&document(&compare(&records, &request).unwrap()));
+        assert_eq!(page.matches("<svg class=\"chart\"").count(), 2);
+        for text in
+            ["<h1>CoPE against RoPE</h1>", "&lt;i&gt;w&lt;/i&gt;", ">better</span></th>", "+5"]
+        {
+            assert!(page.contains(text), "{text}: {page}");
+        }
+        assert!(page.matches("<script").count() == 1 && !page.contains("<i>w"), "{page}");
+        assert!(page.contains("default-src 'none'"));
+    }
+}

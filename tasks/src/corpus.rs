@@ -11,17 +11,15 @@ mod error;
 mod fetch;
 mod known;
 mod state;
-mod tools;
 
 use std::path::PathBuf;
 
 pub use cache::cache_dir;
-pub use carrier::{Carrier, Package};
+pub use carrier::{Carrier, Package, Tools};
 pub use error::CorpusError;
 pub use fetch::work_folder;
 pub use known::{CORPORA, CorpusMeta};
 pub use state::{CorpusState, state, verify};
-pub use tools::Tools;
 
 use crate::data::{Parts, TextDocument, named_documents, read_text};
 use crate::nearest::nearest;

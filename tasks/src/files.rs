@@ -1,7 +1,8 @@
-//! Text files of users, file errors that name their path, and atomic replacement of files.
+//! Text files of users, file errors that name their path, atomic replacement of files, and hashes.
 
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 /// Failure of an operation on a file or folder.
@@ -139,4 +140,30 @@ pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
         let _ = std::fs::remove_file(&temporary);
     }
     written.map_err(FileError::in_cache)
+}
+
+/// Returns the SHA-256 of some bytes in lower-case hexadecimal.
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// Formats bytes in lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sha256_hex;
+
+    #[test]
+    fn hash_is_the_standard_one() {
+        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(sha256_hex(b"abc"), expected);
+    }
 }

@@ -37,7 +37,6 @@ mod draw;
 mod error;
 mod files;
 mod generator;
-mod hash;
 mod haystack;
 mod nearest;
 mod passage;

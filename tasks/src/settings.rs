@@ -12,6 +12,28 @@ use crate::error::TaskError;
 use crate::generator::{Generated, Generator};
 use crate::task::{Task, TaskMeta};
 
+/// Defines settings with the default of each field behind it. Settings that are left out have their defaults, and unknown ones are
+/// errors.
+macro_rules! settings {
+    ($(#[$about:meta])* $public:vis struct $name:ident {
+        $($(#[$about_field:meta])* $public_field:vis $field:ident: $kind:ty = $default:expr,)+
+    }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        $public struct $name {
+            $($(#[$about_field])* $public_field $field: $kind,)+
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default),+ }
+            }
+        }
+    };
+}
+pub(crate) use settings;
+
 /// Settings of one kind of task. Every [`Generator`] is one.
 pub trait TaskSettings:
     Debug + Clone + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static

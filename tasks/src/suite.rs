@@ -59,7 +59,7 @@ macro_rules! builtin {
             $(mod $module {
                 use crate::settings::TaskSettings as _;
                 use crate::suite::$module::{$settings, tests::example};
-                use crate::testing::{checks, documented};
+                use crate::testing::checks;
 
                 #[test]
                 fn file_stem_is_the_id() {
@@ -94,7 +94,7 @@ macro_rules! builtin {
                 #[test]
                 fn documentation_has_its_headings_and_a_true_sample() {
                     let card = crate::card($settings::META.id).unwrap();
-                    documented::check(&card, $settings::SOURCE, &example());
+                    checks::documented(&card, $settings::SOURCE, &example());
                 }
             })+
         }

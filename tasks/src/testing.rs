@@ -1,7 +1,6 @@
 //! Support for the tests of tasks: an example of each task, an invented text, and the shared checks.
 
 pub(crate) mod checks;
-pub(crate) mod documented;
 pub(crate) mod strings;
 
 use std::path::PathBuf;

@@ -4,7 +4,6 @@
 //! name, moved into place in one step and read back; hashes detect a damaged file, which is then made again. Files
 //! never change once they are in place, so several processes can map one.
 
-mod encode;
 mod file;
 mod map;
 
@@ -13,14 +12,11 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-pub(crate) use encode::{Span, sizes};
 pub(crate) use file::TokenStore;
 
-use crate::data::{Borders, Parts};
-use crate::files::{FileError, replace_file};
-use crate::hash::hex;
+use crate::data::{Borders, Part, Parts};
+use crate::files::{FileError, hex, replace_file};
 use crate::tokenizer::{Tokenizer, TokenizerError};
-use encode::encode;
 
 /// Size in bytes up to which quick tokenizers encode a text each time, which is faster than the cache.
 const SMALL: usize = 16 << 20;
@@ -114,6 +110,49 @@ pub(crate) fn open_or_encode(
 fn key(parts: &Parts, borders: Borders, tokenizer: &dyn Tokenizer) -> [u8; 32] {
     let of = format!("{}\n{borders:?}\n{}\n{}", file::VERSION, parts.sha256, tokenizer.sha256());
     Sha256::digest(of).into()
+}
+
+/// Range of one document among the tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// Part of the document.
+    pub(crate) part: Part,
+    /// End of the document; it starts at the end of the previous one.
+    pub(crate) end: usize,
+    /// Size of its text in bytes.
+    pub(crate) bytes: usize,
+}
+
+/// Concatenated tokens of documents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Encoded {
+    pub(crate) tokens: Vec<u32>,
+    pub(crate) spans: Vec<Span>,
+    /// Whether the bytes of the tokens add up to the text, document by document.
+    pub(crate) exact: bool,
+}
+
+/// Encodes all documents.
+fn encode(parts: &Parts, tokenizer: &dyn Tokenizer) -> Result<Encoded, TokenizerError> {
+    let sizes = sizes(tokenizer);
+    let mut all = Encoded { tokens: Vec::new(), spans: Vec::new(), exact: sizes.is_some() };
+    for (part, document) in &parts.documents {
+        let start = all.tokens.len();
+        tokenizer.encode(&document.text, &mut all.tokens)?;
+        let bytes = document.text.len();
+        if let Some(sizes) = &sizes {
+            let sum: usize = all.tokens[start..].iter().map(|t| sizes[*t as usize] as usize).sum();
+            all.exact &= sum == bytes;
+        }
+        all.spans.push(Span { part: *part, end: all.tokens.len(), bytes });
+    }
+    Ok(all)
+}
+
+/// Sizes of all tokens in bytes, if they do not depend on the position.
+pub(crate) fn sizes(tokenizer: &dyn Tokenizer) -> Option<Vec<u32>> {
+    let ids = 0..tokenizer.vocab_size() as u32;
+    ids.map(|token| tokenizer.bytes(token).map(|bytes| bytes.len() as u32)).collect()
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ mod tests {
         let text = encoding("my-bias-2").unwrap();
         for line in [
             "//! # MyBias2: a penalty on the logits that grows with distance",
-            "pub struct MyBias2Config {",
+            "    pub struct MyBias2Config {",
             "impl PositionEncoding for MyBias2 {",
             "        id: \"my-bias-2\",",
             "        texts: &[\"my-bias-2\", \"my-bias-2{slope=2.0}\"],",

@@ -3,6 +3,7 @@
 
 mod tiny;
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
@@ -28,11 +29,16 @@ struct Expected {
     logits: Vec<Vec<f64>>,
 }
 
+/// Numbers of transformers for one of the small models.
+fn expected(fixture: &str) -> Expected {
+    let text = include_str!("../fixtures/tiny.json");
+    serde_json::from_str::<HashMap<String, _>>(text).unwrap().remove(fixture).unwrap()
+}
+
 #[test]
 fn a_small_model_gives_the_logits_of_transformers() {
     let pretrained = open(tiny::folder().path()).unwrap();
-    let text = fs::read_to_string(Path::new(tiny::FOLDER).join("expected.json")).unwrap();
-    let Expected { ids, logits: expected } = serde_json::from_str(&text).unwrap();
+    let Expected { ids, logits: expected } = expected("tiny-llama");
     assert_eq!((pretrained.model.heads, pretrained.model.kv_heads), (4, Some(2)));
     assert_eq!(pretrained.rope.clone().unwrap().scaling.id(), "yarn");
     let found = logits(&pretrained, &pretrained.own_encoding(), &ids);
@@ -71,9 +77,7 @@ fn other_kinds_give_the_logits_of_transformers() {
         ),
     ] {
         let pretrained = open(tiny::folder_of(fixture).path()).unwrap();
-        let path = Path::new(tiny::FOLDER).with_file_name(fixture).join("expected.json");
-        let Expected { ids, logits: expected } =
-            serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        let Expected { ids, logits: expected } = expected(fixture);
         assert_eq!(pretrained.own_encoding(), Combination::parse(encoding).unwrap());
         let found = logits(&pretrained, &pretrained.own_encoding(), &ids);
         assert_close(&found, &expected, TINY_TOLERANCE);

@@ -6,7 +6,6 @@
 
 mod ablation;
 mod axes;
-mod built_in;
 mod encodings;
 mod error;
 mod file;
@@ -27,15 +26,13 @@ use tasks::suite::text::TextConfig;
 use tasks::suite::text_passage::TextPassageConfig;
 use tasks::tokenizer::TokenizerConfig;
 
-pub use built_in::{BUILT_IN, example, text};
 pub use encodings::{Named, encoding};
 pub use error::SuiteError;
-pub use file::check_name;
+pub use file::{BUILT_IN, check_name, example, text};
 pub use grid::AXIS;
 
 use crate::backend;
-use crate::experiment::Budget;
-use crate::experiment::{EvalConfig, Experiment, TrainConfig};
+use crate::experiment::{Budget, EvalConfig, Experiment, TrainConfig};
 use axes::WorkloadVariant;
 use error::{FieldError, at};
 use file::{SuiteFile, WorkloadSection, merged};

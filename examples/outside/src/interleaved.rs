@@ -17,20 +17,13 @@ use pe_zoo::{
 };
 use rand_chacha::ChaCha8Rng;
 
-/// Settings: `interleaved{every=4}(cope+rope)`.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct InterleavedConfig {
-    /// Distance between two layers without an encoding, at least 2.
-    every: usize,
-    /// Encodings of the other layers.
-    inner: Inner,
-}
-
-impl Default for InterleavedConfig {
-    fn default() -> Self {
-        let rope = Combination::parse("rope").expect("an encoding of pe-zoo");
-        Self { every: 4, inner: Inner::from(rope) }
+pe_zoo::settings! {
+    /// Settings: `interleaved{every=4}(cope+rope)`.
+    pub(crate) struct InterleavedConfig {
+        /// Distance between two layers without an encoding, at least 2.
+        every: usize = 4,
+        /// Encodings of the other layers.
+        inner: Inner = Inner::from(Combination::parse("rope").expect("an encoding of pe-zoo")),
     }
 }
 

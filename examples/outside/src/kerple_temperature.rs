@@ -12,17 +12,11 @@ use pe_zoo::score::{Number, Pair, PairTerm, Term};
 use pe_zoo::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 use rand_chacha::ChaCha8Rng;
 
-/// Settings: `kerple-temperature{temperature=2}`.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct KerpleConfig {
-    /// Initial value of the temperatures, above 0.
-    temperature: f64,
-}
-
-impl Default for KerpleConfig {
-    fn default() -> Self {
-        Self { temperature: 1.0 }
+pe_zoo::settings! {
+    /// Settings: `kerple-temperature{temperature=2}`.
+    pub(crate) struct KerpleConfig {
+        /// Initial value of the temperatures, above 0.
+        temperature: f64 = 1.0,
     }
 }
 

@@ -15,19 +15,13 @@ use pe_zoo::settings::{check_above_zero, check_size};
 use pe_zoo::{Cost, Dims, PeError, PositionEncoding, ScoreMod};
 use rand_chacha::ChaCha8Rng;
 
-/// Settings: `llama4-temperature{floor=8192,scale=0.1}`.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Llama4Config {
-    /// Number of positions with the same factor; the factor is 1 at the first ones.
-    floor: usize,
-    /// Growth of the factor with the logarithm of the position.
-    scale: f64,
-}
-
-impl Default for Llama4Config {
-    fn default() -> Self {
-        Self { floor: 8192, scale: 0.1 }
+pe_zoo::settings! {
+    /// Settings: `llama4-temperature{floor=8192,scale=0.1}`.
+    pub(crate) struct Llama4Config {
+        /// Number of positions with the same factor; the factor is 1 at the first ones.
+        floor: usize = 8192,
+        /// Growth of the factor with the logarithm of the position.
+        scale: f64 = 0.1,
     }
 }
 

@@ -15,16 +15,10 @@ use pe_zoo::score::{Number, Pair, PairTerm, Term};
 use pe_zoo::{Dims, PeError, PositionEncoding, Registry, ScoreMod, init};
 use rand_chacha::ChaCha8Rng;
 
-/// Settings, as the command line and suites write them: `square-root{slope=0.25}`.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Settings {
-    slope: f64,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self { slope: 0.5 }
+pe_zoo::settings! {
+    /// Settings, as the command line and suites write them: `square-root{slope=0.25}`.
+    struct Settings {
+        slope: f64 = 0.5,
     }
 }
 

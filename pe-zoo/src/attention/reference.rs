@@ -1,8 +1,6 @@
 //! The reference engine: plain tensor operations, any backend, any [`ScoreMod`].
 
-mod head_mlp;
-mod position_mlp;
-mod prices;
+mod dense;
 
 use std::cell::OnceCell;
 

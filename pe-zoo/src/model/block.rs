@@ -15,8 +15,7 @@ use super::config::{ModelConfig, NormPlace};
 use super::dropout::Dropout;
 use super::layers::{AnyNorm, FeedForward, Into, apply, linear};
 use super::lora::{Adapters, LoraConfig, LowRank};
-use super::projections::{HeadSizes, project};
-use super::qk_norm::QueryKeyNorm;
+use super::projections::{HeadSizes, QueryKeyNorm, project};
 use super::shifted;
 use super::weights::{BlockWeights, learned};
 

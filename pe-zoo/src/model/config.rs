@@ -74,93 +74,66 @@ pub(super) struct GainCounts {
     pub(super) keys: usize,
 }
 
-/// Architecture of the decoder.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
-pub struct ModelConfig {
-    /// Number of transformer blocks.
-    pub layers: usize,
-    /// Width of the residual stream.
-    pub width: usize,
-    /// Number of attention heads; must divide `width` unless `head_dim` is set.
-    pub heads: usize,
-    /// Number of channels of a head; `None`: `width / heads`. Not serialized if `None`, so that keys of older records stay
-    /// valid.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub head_dim: Option<usize>,
-    /// Number of heads of keys and values, each shared by `heads / kv_heads` query heads; `None`: as many as `heads`.
-    /// Not serialized if `None`, so that keys of older records stay valid.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kv_heads: Option<usize>,
-    /// Hidden width of the feed-forward network; `None`: four times `width`.
-    pub feed_forward_width: Option<usize>,
-    /// Kind of normalisation layer.
-    pub norm: NormKind,
-    /// Constant added to the mean square in RMSNorm; `None`: 1e-5. Not serialized if `None`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub norm_epsilon: Option<f64>,
-    /// Place of the normalisation layers.
-    pub norm_place: NormPlace,
-    /// Activation of the feed-forward network.
-    pub activation: ActivationKind,
-    /// Whether linear maps have a bias.
-    pub bias: bool,
-    /// Whether the maps to queries, keys and values have a bias although the others have none, as in Qwen2. Not
-    /// serialized if false, so that keys of older records stay valid.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub qkv_bias: bool,
-    /// Normalisation of queries and keys. Not serialized if there is none, so that keys of older records stay valid.
-    #[serde(skip_serializing_if = "is_default")]
-    pub qk_norm: QkNormKind,
-    /// Whether the output of attention is multiplied by a gate, `sigmoid(W x)` of the layer's input, as in Qwen3-Next. Not
-    /// serialized if false, so that keys of older records stay valid.
-    #[serde(skip_serializing_if = "is_default")]
-    pub output_gate: bool,
-    /// Whether the head shares its weights with the token embeddings.
-    pub tied_head: bool,
-    /// Whether token embeddings are multiplied by `sqrt(width)`, as in Gemma. Not serialized if false, so that keys of older
-    /// records stay valid.
-    #[serde(skip_serializing_if = "is_default")]
-    pub scaled_embedding: bool,
-    /// Bound `c` of the logits of the next token, `c tanh(z / c)`, as in Gemma 2; `None`: no bound. Not serialized if `None`,
-    /// so that keys of older records stay valid.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub head_cap: Option<f64>,
-    /// Share of activations dropped in training, after embedding, attention and feed-forward network.
-    pub dropout: f64,
-    /// Initialization of the weights.
-    pub init: Init,
-    /// Softmax attention, or all weight on the largest logit with the gradient of the softmax (a baseline of CoPE).
-    /// Not serialized if soft, so that keys of older records stay valid.
-    #[serde(skip_serializing_if = "is_default")]
-    pub attention: AttentionKind,
-}
-
-impl Default for ModelConfig {
-    fn default() -> Self {
-        Self {
-            layers: 2,
-            width: 64,
-            heads: 2,
-            head_dim: None,
-            kv_heads: None,
-            feed_forward_width: None,
-            norm: NormKind::LayerNorm,
-            norm_epsilon: None,
-            norm_place: NormPlace::Pre,
-            activation: ActivationKind::Relu,
-            bias: true,
-            qkv_bias: false,
-            qk_norm: QkNormKind::None,
-            output_gate: false,
-            tied_head: false,
-            scaled_embedding: false,
-            head_cap: None,
-            dropout: 0.0,
-            init: Init::FanIn,
-            attention: AttentionKind::Soft,
-        }
+crate::settings! {
+    /// Architecture of the decoder.
+    #[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
+    pub struct ModelConfig {
+        /// Number of transformer blocks.
+        pub layers: usize = 2,
+        /// Width of the residual stream.
+        pub width: usize = 64,
+        /// Number of attention heads; must divide `width` unless `head_dim` is set.
+        pub heads: usize = 2,
+        /// Number of channels of a head; `None`: `width / heads`. Not serialized if `None`, so that keys of older records stay
+        /// valid.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub head_dim: Option<usize> = None,
+        /// Number of heads of keys and values, each shared by `heads / kv_heads` query heads; `None`: as many as `heads`.
+        /// Not serialized if `None`, so that keys of older records stay valid.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub kv_heads: Option<usize> = None,
+        /// Hidden width of the feed-forward network; `None`: four times `width`.
+        pub feed_forward_width: Option<usize> = None,
+        /// Kind of normalisation layer.
+        pub norm: NormKind = NormKind::LayerNorm,
+        /// Constant added to the mean square in RMSNorm; `None`: 1e-5. Not serialized if `None`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub norm_epsilon: Option<f64> = None,
+        /// Place of the normalisation layers.
+        pub norm_place: NormPlace = NormPlace::Pre,
+        /// Activation of the feed-forward network.
+        pub activation: ActivationKind = ActivationKind::Relu,
+        /// Whether linear maps have a bias.
+        pub bias: bool = true,
+        /// Whether the maps to queries, keys and values have a bias although the others have none, as in Qwen2. Not
+        /// serialized if false, so that keys of older records stay valid.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        pub qkv_bias: bool = false,
+        /// Normalisation of queries and keys. Not serialized if there is none, so that keys of older records stay valid.
+        #[serde(skip_serializing_if = "is_default")]
+        pub qk_norm: QkNormKind = QkNormKind::None,
+        /// Whether the output of attention is multiplied by a gate, `sigmoid(W x)` of the layer's input, as in Qwen3-Next. Not
+        /// serialized if false, so that keys of older records stay valid.
+        #[serde(skip_serializing_if = "is_default")]
+        pub output_gate: bool = false,
+        /// Whether the head shares its weights with the token embeddings.
+        pub tied_head: bool = false,
+        /// Whether token embeddings are multiplied by `sqrt(width)`, as in Gemma. Not serialized if false, so that keys of older
+        /// records stay valid.
+        #[serde(skip_serializing_if = "is_default")]
+        pub scaled_embedding: bool = false,
+        /// Bound `c` of the logits of the next token, `c tanh(z / c)`, as in Gemma 2; `None`: no bound. Not serialized if `None`,
+        /// so that keys of older records stay valid.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub head_cap: Option<f64> = None,
+        /// Share of activations dropped in training, after embedding, attention and feed-forward network.
+        pub dropout: f64 = 0.0,
+        /// Initialization of the weights.
+        pub init: Init = Init::FanIn,
+        /// Softmax attention, or all weight on the largest logit with the gradient of the softmax (a baseline of CoPE).
+        /// Not serialized if soft, so that keys of older records stay valid.
+        #[serde(skip_serializing_if = "is_default")]
+        pub attention: AttentionKind = AttentionKind::Soft,
     }
 }
 

@@ -7,25 +7,19 @@ use crate::{init, ops};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 
-/// Settings of the adapters on queries, keys, values and output.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct LoraConfig {
-    /// Rank of each adapter.
-    pub rank: usize,
-    /// Numerator of the scale: the product is multiplied by `alpha / rank`.
-    pub alpha: f64,
-    /// Whether the token embeddings and the scales of the normalisations are trained as well, as in LongLoRA (Chen et al.
-    /// 2023, arXiv 2309.12307). Not serialized if false, so that keys of older records stay valid.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub embedding_and_norms: bool,
-}
-
-impl Default for LoraConfig {
-    fn default() -> Self {
-        Self { rank: 8, alpha: 16.0, embedding_and_norms: false }
+crate::settings! {
+    /// Settings of the adapters on queries, keys, values and output.
+    #[derive(Copy)]
+    pub struct LoraConfig {
+        /// Rank of each adapter.
+        pub rank: usize = 8,
+        /// Numerator of the scale: the product is multiplied by `alpha / rank`.
+        pub alpha: f64 = 16.0,
+        /// Whether the token embeddings and the scales of the normalisations are trained as well, as in LongLoRA (Chen et al.
+        /// 2023, arXiv 2309.12307). Not serialized if false, so that keys of older records stay valid.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        pub embedding_and_norms: bool = false,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Scalar reference of PaTH attention: Yang et al. 2025, section 3, products of Householder-like
 //! maps.
 
-use super::{Heads, ScalarInput, Tokens, dot, fox};
+use super::{Heads, ScalarInput, Tokens, decay, dot};
 
 /// Directions `w_t = L2norm(SiLU(conv(x_t down up)))`, `[head][token][D]`; `kernel[tap][channel]`,
 /// the last tap being the token itself and tokens before the first being zero.
@@ -37,7 +37,7 @@ pub fn directions(x: &Tokens, down: &Tokens, up: &Tokens, kernel: &Tokens, heads
 
 /// Strengths `beta_t = 2 sigma(w_h . x_t + b_h)`, `[head][token]`.
 pub fn strengths(x: &Tokens, weight: &Tokens, bias: &[f64]) -> Tokens {
-    fox::per_head(x, weight, bias)
+    decay::per_head(x, weight, bias)
         .into_iter()
         .map(|head| head.into_iter().map(|z| 2.0 / (1.0 + (-z).exp())).collect())
         .collect()

@@ -1,11 +1,9 @@
 //! The checks of the conformance kit, and the run of all of them.
 
 mod agree;
-mod cost;
+mod declared;
 pub(in crate::testkit) mod derivatives;
 pub(in crate::testkit) mod engine;
-mod limits;
-mod settings;
 mod trained;
 mod transform;
 
@@ -226,18 +224,18 @@ pub(super) fn findings(config: &Combination, device: &Device) -> Vec<Finding> {
             engine::batch_independent(&encoding, device)?;
             stack::batch_independent(config, device)
         }),
-        run(Check::Length, &|| limits::length(&encoding, config, device)),
-        run(Check::Positions, &|| limits::positions(&encoding, config)),
+        run(Check::Length, &|| declared::length(&encoding, config, device)),
+        run(Check::Positions, &|| declared::positions(&encoding, config)),
         run(Check::Probe, &|| config.properties().map(drop).map_err(|error| error.to_string())),
-        optional(Check::ParameterFormula, &|| cost::parameters(&encoding, config)),
-        optional(Check::MacFormula, &|| cost::macs(config, device)),
+        optional(Check::ParameterFormula, &|| declared::parameters(&encoding, config)),
+        optional(Check::MacFormula, &|| declared::macs(config, device)),
         run(Check::Gradients, &|| derivatives::present(config, device)),
         optional(Check::GradientValues, &|| derivatives::values(config, device)),
         run(Check::Reproducible, &|| engine::reproducible(config, device)),
     ];
     for part in config.parts() {
-        findings.push(run(Check::SettingsRoundTrip, &|| settings::round_trip(part)));
-        findings.push(run(Check::UnknownSettingRefused, &|| settings::unknown_refused(part)));
+        findings.push(run(Check::SettingsRoundTrip, &|| declared::round_trip(part)));
+        findings.push(run(Check::UnknownSettingRefused, &|| declared::unknown_refused(part)));
     }
     findings
 }

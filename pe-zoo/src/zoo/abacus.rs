@@ -44,7 +44,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
 use crate::encoding::{EmbedContext, PositionRequest};
-use crate::reference::{ScalarReference, Tokens, abacus, table_f64};
+use crate::reference::{ScalarReference, Tokens, absolute, table_f64};
 use crate::settings::check_not_below_zero;
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions, init};
 
@@ -59,25 +59,19 @@ pub enum LongNumber {
     Refuse,
 }
 
-/// Settings of Abacus embeddings.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct AbacusConfig {
-    /// Number of rows of the table; row 0 is for every token that is not a digit.
-    pub size: usize,
-    /// First and last id of the digits, both included.
-    pub digits: [usize; 2],
-    /// Largest offset drawn in training.
-    pub max_offset: usize,
-    /// Treatment of a run of digits that is longer than the table.
-    pub beyond: LongNumber,
-    /// Standard deviation of the initial table; `None`: `C^(-1/2)`.
-    pub std: Option<f64>,
-}
-
-impl Default for AbacusConfig {
-    fn default() -> Self {
-        Self { size: 1024, digits: [0, 9], max_offset: 99, beyond: LongNumber::LastRow, std: None }
+crate::settings! {
+    /// Settings of Abacus embeddings.
+    pub struct AbacusConfig {
+        /// Number of rows of the table; row 0 is for every token that is not a digit.
+        pub size: usize = 1024,
+        /// First and last id of the digits, both included.
+        pub digits: [usize; 2] = [0, 9],
+        /// Largest offset drawn in training.
+        pub max_offset: usize = 99,
+        /// Treatment of a run of digits that is longer than the table.
+        pub beyond: LongNumber = LongNumber::LastRow,
+        /// Standard deviation of the initial table; `None`: `C^(-1/2)`.
+        pub std: Option<f64> = None,
     }
 }
 
@@ -203,9 +197,13 @@ impl PositionEncoding for Abacus {
 impl ScalarReference for Abacus {
     fn scalar_embed(&self, x: &Tokens, ids: &[usize], positions: &[usize]) -> Tokens {
         let table = table_f64(&self.table);
-        let indices =
-            abacus::indices(ids, self.config.digits, self.offset(positions), table.len() - 1);
-        abacus::embed(x, &indices, &table)
+        let indices = absolute::abacus_indices(
+            ids,
+            self.config.digits,
+            self.offset(positions),
+            table.len() - 1,
+        );
+        absolute::learned(x, &indices, &table)
     }
 }
 
@@ -249,7 +247,7 @@ pub(crate) mod tests {
         let config = AbacusConfig { digits: [4, 13], ..AbacusConfig::default() };
         assert_eq!(indices(&config, &ids, 0), [1, 2, 3, 0, 1, 2, 0, 0, 1]);
         assert_eq!(indices(&config, &ids, 7), [8, 9, 10, 0, 8, 9, 0, 0, 8]);
-        let naive = super::abacus::indices(&ids.map(|id| id as usize), [4, 13], 7, 1023);
+        let naive = super::absolute::abacus_indices(&ids.map(|id| id as usize), [4, 13], 7, 1023);
         assert_eq!(naive, [8, 9, 10, 0, 8, 9, 0, 0, 8]);
     }
 

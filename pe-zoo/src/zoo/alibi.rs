@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
 use crate::encoding::ScoreContext;
-use crate::reference::{Heads, ScalarInput, ScalarReference, alibi, values_f64};
+use crate::reference::{Heads, ScalarInput, ScalarReference, distance, values_f64};
 use crate::settings::learned;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 pub use crate::{math::slopes::Slopes, settings::Learning};
@@ -62,7 +62,7 @@ pub struct Alibi {
 impl Alibi {
     /// Computes the bias of every pair in scalar f64.
     pub(super) fn scalar_bias(&self, input: &ScalarInput) -> Heads {
-        alibi::bias(input, &self.scalar_slopes(input.layer))
+        distance::alibi(input, &self.scalar_slopes(input.layer))
     }
 
     fn scalar_slopes(&self, layer: usize) -> Vec<f64> {
@@ -135,7 +135,7 @@ impl PositionEncoding for Alibi {
 
 impl ScalarReference for Alibi {
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
-        alibi::logits(input, &self.scalar_slopes(input.layer))
+        distance::alibi_logits(input, &self.scalar_slopes(input.layer))
     }
 }
 

@@ -112,31 +112,19 @@ impl Layers {
     }
 }
 
-/// Settings of the CoPE encoding.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CopeConfig {
-    /// Number of entries of the table.
-    pub max_positions: usize,
-    /// Placement of the division by `sqrt(D)`.
-    pub convention: LogitScaling,
-    /// Source of the gate logits.
-    pub gates: Gates,
-    /// Which layers share a table.
-    pub sharing: Sharing,
-    /// Layers that have the encoding.
-    pub layers: Layers,
-}
-
-impl Default for CopeConfig {
-    fn default() -> Self {
-        Self {
-            max_positions: 64,
-            convention: LogitScaling::Listing,
-            gates: Gates::QueryKey,
-            sharing: Sharing::PerLayer,
-            layers: Layers::All {},
-        }
+crate::settings! {
+    /// Settings of the CoPE encoding.
+    pub struct CopeConfig {
+        /// Number of entries of the table.
+        pub max_positions: usize = 64,
+        /// Placement of the division by `sqrt(D)`.
+        pub convention: LogitScaling = LogitScaling::Listing,
+        /// Source of the gate logits.
+        pub gates: Gates = Gates::QueryKey,
+        /// Which layers share a table.
+        pub sharing: Sharing = Sharing::PerLayer,
+        /// Layers that have the encoding.
+        pub layers: Layers = Layers::All {},
     }
 }
 

@@ -35,45 +35,30 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 
 use super::cope::{Layers, check_positions};
 use crate::card::Card;
 use crate::encoding::ScoreContext;
-use crate::reference::{
-    Heads, ScalarInput, ScalarReference, cope, cope_mlp, dot, table_f64, values_f64,
-};
+use crate::reference::{Heads, ScalarInput, ScalarReference, cope, dot, table_f64, values_f64};
 use crate::score::{
     Contextual, ContextualFunction, GateSource, HiddenActivation, LogitScaling, Perceptron,
 };
 use crate::settings::check_size;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
-/// Settings of CoPE with a perceptron.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CopeMlpConfig {
-    /// Number of hidden units.
-    pub width: usize,
-    /// Contextual positions are clamped to `max_positions - 1`.
-    pub max_positions: usize,
-    /// Activation of the hidden units.
-    pub activation: HiddenActivation,
-    /// Layers that have the encoding.
-    pub layers: Layers,
-    /// Placement of the division by `sqrt(D)`.
-    pub convention: LogitScaling,
-}
-
-impl Default for CopeMlpConfig {
-    fn default() -> Self {
-        Self {
-            width: 64,
-            max_positions: 64,
-            activation: HiddenActivation::Relu,
-            layers: Layers::All {},
-            convention: LogitScaling::Listing,
-        }
+crate::settings! {
+    /// Settings of CoPE with a perceptron.
+    pub struct CopeMlpConfig {
+        /// Number of hidden units.
+        pub width: usize = 64,
+        /// Contextual positions are clamped to `max_positions - 1`.
+        pub max_positions: usize = 64,
+        /// Activation of the hidden units.
+        pub activation: HiddenActivation = HiddenActivation::Relu,
+        /// Layers that have the encoding.
+        pub layers: Layers = Layers::All {},
+        /// Placement of the division by `sqrt(D)`.
+        pub convention: LogitScaling = LogitScaling::Listing,
     }
 }
 
@@ -218,7 +203,7 @@ impl PositionEncoding for CopeMlp {
 impl ScalarReference for CopeMlp {
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         let Some(network) = self.network(input.layer) else { return input.plain() };
-        let perceptron = cope_mlp::ScalarPerceptron {
+        let perceptron = cope::ScalarPerceptron {
             w1: values_f64(&network.w1),
             b1: values_f64(&network.b1),
             w2: table_f64(&network.w2),

@@ -71,25 +71,15 @@ impl Mixer {
     }
 }
 
-/// Settings of DAPE and its base.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct DapeConfig {
-    /// Base bias that the network adapts.
-    pub base: Base,
-    /// Columns of a row that the network sees at once.
-    pub mixer: Mixer,
-    /// Number of hidden units.
-    pub width: usize,
-}
-
-impl Default for DapeConfig {
-    fn default() -> Self {
-        Self {
-            base: Base::Kerple(kerple::KerpleConfig::default()),
-            mixer: Mixer::default(),
-            width: 32,
-        }
+crate::settings! {
+    /// Settings of DAPE and its base.
+    pub struct DapeConfig {
+        /// Base bias that the network adapts.
+        pub base: Base = Base::Kerple(kerple::KerpleConfig::default()),
+        /// Columns of a row that the network sees at once.
+        pub mixer: Mixer = Mixer::default(),
+        /// Number of hidden units.
+        pub width: usize = 32,
     }
 }
 

@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 use crate::card::Card;
 use crate::encoding::ScoreContext;
 use crate::ops::linear;
-use crate::reference::dynamic_position_bias::{self as scalar, ScalarLinear};
+use crate::reference::distance::{self as scalar, ScalarLinear};
 use crate::reference::{Heads, ScalarInput, ScalarReference, table_f64, values_f64};
 use crate::score::Beyond;
 use crate::settings::{Sharing, check_size, of_layer};
@@ -56,23 +56,17 @@ pub enum DistanceScale {
 /// Largest number of hidden layers of a network.
 const DEEPEST: usize = 1024;
 
-/// Settings of the dynamic position bias and its network.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct DynamicPositionBiasConfig {
-    /// Input of the network.
-    pub distance: DistanceScale,
-    /// Number of units of each hidden layer; `None`: a quarter of the model's width.
-    pub width: Option<usize>,
-    /// Number of hidden layers.
-    pub depth: usize,
-    /// Which layers share a network.
-    pub sharing: Sharing,
-}
-
-impl Default for DynamicPositionBiasConfig {
-    fn default() -> Self {
-        Self { distance: DistanceScale::Linear, width: None, depth: 2, sharing: Sharing::AllLayers }
+crate::settings! {
+    /// Settings of the dynamic position bias and its network.
+    pub struct DynamicPositionBiasConfig {
+        /// Input of the network.
+        pub distance: DistanceScale = DistanceScale::Linear,
+        /// Number of units of each hidden layer; `None`: a quarter of the model's width.
+        pub width: Option<usize> = None,
+        /// Number of hidden layers.
+        pub depth: usize = 2,
+        /// Which layers share a network.
+        pub sharing: Sharing = Sharing::AllLayers,
     }
 }
 
@@ -226,7 +220,7 @@ impl ScalarReference for DynamicPositionBias {
             bias: values_f64(&map.bias),
         });
         let maps = maps.collect::<Vec<_>>();
-        input.biased(&scalar::bias(input, &maps, self.distance == DistanceScale::Log))
+        input.biased(&scalar::dynamic(input, &maps, self.distance == DistanceScale::Log))
     }
 }
 

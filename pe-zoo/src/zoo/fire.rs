@@ -40,7 +40,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
 use crate::encoding::ScoreContext;
-use crate::reference::{Heads, ScalarInput, ScalarReference, fire, table_f64, values_f64};
+use crate::reference::{Heads, ScalarInput, ScalarReference, distance, table_f64, values_f64};
 use crate::score::PositionMlp;
 use crate::settings::{Sharing, check_above_zero, check_size, of_layer};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
@@ -58,34 +58,21 @@ pub enum Activation {
     LeakyRelu,
 }
 
-/// Settings of the FIRE encoding and its network.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FireConfig {
-    /// Number of hidden units.
-    pub width: usize,
-    /// Initial value of `c`.
-    pub c: f64,
-    /// Initial threshold `L0`, in positions.
-    pub initial_len: f64,
-    /// Constant added to the normaliser.
-    pub eps: f64,
-    /// Activation of the hidden layer; `None`: ReLU, or LeakyReLU as the base of DAPE.
-    pub activation: Option<Activation>,
-    /// Which layers share a network.
-    pub sharing: Sharing,
-}
-
-impl Default for FireConfig {
-    fn default() -> Self {
-        Self {
-            width: 32,
-            c: 0.1,
-            initial_len: 512.0,
-            eps: 1e-6,
-            activation: None,
-            sharing: Sharing::PerLayer,
-        }
+crate::settings! {
+    /// Settings of the FIRE encoding and its network.
+    pub struct FireConfig {
+        /// Number of hidden units.
+        pub width: usize = 32,
+        /// Initial value of `c`.
+        pub c: f64 = 0.1,
+        /// Initial threshold `L0`, in positions.
+        pub initial_len: f64 = 512.0,
+        /// Constant added to the normaliser.
+        pub eps: f64 = 1e-6,
+        /// Activation of the hidden layer; `None`: ReLU, or LeakyReLU as the base of DAPE.
+        pub activation: Option<Activation> = None,
+        /// Which layers share a network.
+        pub sharing: Sharing = Sharing::PerLayer,
     }
 }
 
@@ -139,7 +126,7 @@ impl Fire {
     pub(super) fn scalar_bias(&self, input: &ScalarInput) -> Heads {
         let network = of_layer(&self.networks, input.layer);
         let vector = |x: &Param<Tensor<1>>| values_f64(x);
-        let scalar = fire::ScalarFire {
+        let scalar = distance::ScalarFire {
             c: vector(&network.c)[0],
             threshold: vector(&network.multiplier)[0] * self.initial_len,
             eps: self.eps,

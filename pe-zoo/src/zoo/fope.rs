@@ -48,7 +48,7 @@ use crate::encoding::LayerContext;
 use crate::init::standard_normal;
 use crate::math::frequencies::{check_base, inverse_frequencies};
 use crate::probe::close::numbers;
-use crate::reference::{Heads, ScalarInput, ScalarReference, fope};
+use crate::reference::{Heads, ScalarInput, ScalarReference, rope};
 use crate::rotary::Rotation;
 use crate::settings::check_not_below_zero;
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
@@ -74,21 +74,15 @@ impl Padding {
     }
 }
 
-/// Settings of the FoPE encoding.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FopeConfig {
-    /// Base of the frequencies, as in RoPE.
-    pub base: f64,
-    /// Scale of the random part of the mixtures; at 0 each mixture is a single wave.
-    pub gain: f64,
-    /// Value in place of the sine of pairs that no mixture rotates.
-    pub padding: Padding,
-}
-
-impl Default for FopeConfig {
-    fn default() -> Self {
-        Self { base: 10_000.0, gain: 0.3, padding: Padding::Code }
+crate::settings! {
+    /// Settings of the FoPE encoding.
+    pub struct FopeConfig {
+        /// Base of the frequencies, as in RoPE.
+        pub base: f64 = 10_000.0,
+        /// Scale of the random part of the mixtures; at 0 each mixture is a single wave.
+        pub gain: f64 = 0.3,
+        /// Value in place of the sine of pairs that no mixture rotates.
+        pub padding: Padding = Padding::Code,
     }
 }
 
@@ -296,9 +290,12 @@ impl ScalarReference for Fope {
             let rows = values.chunks(mixed).map(<[f64]>::to_vec).collect::<Vec<_>>();
             rows.chunks(kept).map(<[Vec<f64>]>::to_vec).collect()
         };
-        let mixture =
-            fope::Mixture { cos: weights(cos), sin: weights(sin), padded_sin: self.padding.sine() };
-        fope::transformed(input, &self.frequencies, &mixture)
+        let mixture = rope::ScalarMixture {
+            cos: weights(cos),
+            sin: weights(sin),
+            padded_sin: self.padding.sine(),
+        };
+        rope::fope(input, &self.frequencies, &mixture)
     }
 
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {

@@ -53,9 +53,8 @@ pub use settings::{DecayTimes, ForgetGate, FoxConfig};
 
 use crate::card::Card;
 use crate::encoding::{ScoreContext, StateContext};
-use crate::parts::HeadProjection;
-use crate::parts::forget;
-use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens, fox, score, values_f64};
+use crate::parts::{HeadProjection, forget_decay};
+use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens, decay, values_f64};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
 /// Forgetting attention: a decay of the logits by forget gates.
@@ -191,7 +190,7 @@ impl PositionEncoding for Fox {
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
         match &self.gates {
             GateParams::PerRow(_) => PerRow::score(ctx),
-            _ => forget::decay(ctx.layer.cols.tensors[0].clone(), 1.0),
+            _ => forget_decay(ctx.layer.cols.tensors[0].clone(), 1.0),
         }
     }
 }
@@ -200,7 +199,7 @@ impl ScalarReference for Fox {
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         let without_content = |bias: &[f64]| -> Tokens {
             let weight = vec![vec![0.0; bias.len()]; input.x[0].len()];
-            fox::log_forget(&input.x, &weight, bias)
+            decay::log_forget(&input.x, &weight, bias)
         };
         let log_forget = match &self.gates {
             GateParams::PerRow(gates) => {
@@ -208,14 +207,14 @@ impl ScalarReference for Fox {
             }
             GateParams::Full(layers) => {
                 let (weight, bias) = layers[input.layer].scalars();
-                fox::log_forget(&input.x, &weight, &bias)
+                decay::log_forget(&input.x, &weight, &bias)
             }
             GateParams::BiasOnly(layers) => without_content(&values_f64(&layers[input.layer])),
             GateParams::Fixed(fixed) => {
                 fixed.log_forget.iter().map(|x| vec![*x; input.x.len()]).collect()
             }
         };
-        score::decay(input, &log_forget)
+        decay::forgetting(input, &log_forget)
     }
 }
 

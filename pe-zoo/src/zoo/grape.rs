@@ -50,7 +50,6 @@ mod contextual;
 mod multiplicative;
 mod norm;
 mod path;
-mod rotation;
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -82,17 +81,11 @@ pub enum Variant {
     Path(AdditivePathConfig),
 }
 
-/// Settings of the GRAPE encoding: its variant.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct GrapeConfig {
-    /// Variant of GRAPE, with its settings.
-    pub variant: Variant,
-}
-
-impl Default for GrapeConfig {
-    fn default() -> Self {
-        Self { variant: Variant::Path(AdditivePathConfig::default()) }
+crate::settings! {
+    /// Settings of the GRAPE encoding: its variant.
+    pub struct GrapeConfig {
+        /// Variant of GRAPE, with its settings.
+        pub variant: Variant = Variant::Path(AdditivePathConfig::default()),
     }
 }
 

@@ -50,7 +50,7 @@ use serde::{Deserialize, Serialize};
 use crate::card::Card;
 use crate::encoding::ScoreContext;
 use crate::math::slopes;
-use crate::reference::{Heads, ScalarInput, ScalarReference, kerple, values_f64};
+use crate::reference::{Heads, ScalarInput, ScalarReference, distance, values_f64};
 use crate::score::{Beyond, Number, Pair, PairTerm, Term};
 use crate::settings::{Sharing, is_default, learned, of_layer};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, card, init};
@@ -101,30 +101,19 @@ pub enum ContentWeight {
     Power,
 }
 
-/// Settings of the KERPLE encoding.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct KerpleConfig {
-    /// Kernel: the bias as a function of distance.
-    pub kernel: Kernel,
-    /// Factor of the content logit as a function of distance.
-    #[serde(skip_serializing_if = "is_default")]
-    pub weight: ContentWeight,
-    /// Which layers share parameters.
-    pub sharing: Sharing,
-    /// Offset of the centre of the generalised Gaussian kernel from the row's token.
-    #[serde(skip_serializing_if = "is_default")]
-    pub mean: KernelMean,
-}
-
-impl Default for KerpleConfig {
-    fn default() -> Self {
-        Self {
-            kernel: Kernel::default(),
-            weight: ContentWeight::None,
-            sharing: Sharing::AllLayers,
-            mean: KernelMean::Zero,
-        }
+crate::settings! {
+    /// Settings of the KERPLE encoding.
+    pub struct KerpleConfig {
+        /// Kernel: the bias as a function of distance.
+        pub kernel: Kernel = Kernel::default(),
+        /// Factor of the content logit as a function of distance.
+        #[serde(skip_serializing_if = "is_default")]
+        pub weight: ContentWeight = ContentWeight::None,
+        /// Which layers share parameters.
+        pub sharing: Sharing = Sharing::AllLayers,
+        /// Offset of the centre of the generalised Gaussian kernel from the row's token.
+        #[serde(skip_serializing_if = "is_default")]
+        pub mean: KernelMean = KernelMean::Zero,
     }
 }
 
@@ -219,12 +208,14 @@ impl Kerple {
     pub(super) fn scalar_bias(&self, input: &ScalarInput) -> Heads {
         let params = |sets: &[Param<Tensor<1>>]| values_f64(of_layer(sets, input.layer));
         match self.kernel {
-            Kernel::Logarithmic => kerple::logarithmic(input, &params(&self.a), &params(&self.p)),
-            Kernel::Power => kerple::power(input, &params(&self.a), &params(&self.p)),
+            Kernel::Logarithmic => {
+                distance::kerple_logarithmic(input, &params(&self.a), &params(&self.p))
+            }
+            Kernel::Power => distance::kerple_power(input, &params(&self.a), &params(&self.p)),
             Kernel::None => input.map(|_, _, _, _| 0.0),
             Kernel::GeneralizedGaussian => {
                 let m = learned(&self.m, input.layer).map(values_f64);
-                kerple::generalized_gaussian(
+                distance::generalized_gaussian(
                     input,
                     &params(&self.a),
                     &params(&self.p),
@@ -392,7 +383,7 @@ impl ScalarReference for Kerple {
             return input.biased(&bias);
         }
         let params = |sets: &[Param<Tensor<1>>]| values_f64(of_layer(sets, input.layer));
-        kerple::weighted(input, &bias, &params(&self.weight_a), &params(&self.weight_p))
+        distance::kerple_weighted(input, &bias, &params(&self.weight_a), &params(&self.weight_p))
     }
 }
 

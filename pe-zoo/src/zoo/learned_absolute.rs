@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
 use crate::encoding::EmbedContext;
-use crate::reference::{ScalarReference, Tokens, learned_absolute, table_f64};
+use crate::reference::{ScalarReference, Tokens, absolute, table_f64};
 use crate::settings::check_not_below_zero;
 use crate::{Cost, Dims, PeError, PositionEncoding, init};
 
@@ -118,7 +118,7 @@ impl PositionEncoding for LearnedAbsolute {
 
 impl ScalarReference for LearnedAbsolute {
     fn scalar_embed(&self, x: &Tokens, _ids: &[usize], positions: &[usize]) -> Tokens {
-        learned_absolute::embed(x, positions, &table_f64(&self.table))
+        absolute::learned(x, positions, &table_f64(&self.table))
     }
 }
 

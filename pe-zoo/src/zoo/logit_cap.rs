@@ -23,7 +23,6 @@
 use burn::module::Module;
 use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
 use crate::encoding::ScoreContext;
@@ -32,17 +31,11 @@ use crate::score::{Number, Pair, PairTerm, Term};
 use crate::settings::check_above_zero;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod};
 
-/// Settings of the cap.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct LogitCapConfig {
-    /// Bound of the products of queries and keys.
-    pub cap: f64,
-}
-
-impl Default for LogitCapConfig {
-    fn default() -> Self {
-        Self { cap: 50.0 }
+crate::settings! {
+    /// Settings of the cap.
+    pub struct LogitCapConfig {
+        /// Bound of the products of queries and keys.
+        pub cap: f64 = 50.0,
     }
 }
 

@@ -42,9 +42,8 @@ use serde::{Deserialize, Serialize};
 use crate::card::Card;
 use crate::encoding::{ScoreContext, StateContext};
 use crate::ops::{causal_convolution, linear, unit_norm};
-use crate::parts::HeadProjection;
-use crate::parts::{by_head, forget, householder};
-use crate::reference::{Heads, ScalarInput, ScalarReference, fox, path, table_f64};
+use crate::parts::{HeadProjection, by_head, forget_decay, householder};
+use crate::reference::{Heads, ScalarInput, ScalarReference, decay, path, table_f64};
 use crate::score::Reflected;
 use crate::settings::check_size;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState, init};
@@ -67,21 +66,15 @@ pub enum Forget {
     },
 }
 
-/// Settings of PaTH: directions and forgetting.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct PathConfig {
-    /// Rank of the projection to `w`.
-    pub rank: usize,
-    /// Number of tokens that the convolution sees.
-    pub kernel: usize,
-    /// Whether earlier tokens are also forgotten.
-    pub forget: Forget,
-}
-
-impl Default for PathConfig {
-    fn default() -> Self {
-        Self { rank: 32, kernel: 3, forget: Forget::None }
+crate::settings! {
+    /// Settings of PaTH: directions and forgetting.
+    pub struct PathConfig {
+        /// Rank of the projection to `w`.
+        pub rank: usize = 32,
+        /// Number of tokens that the convolution sees.
+        pub kernel: usize = 3,
+        /// Whether earlier tokens are also forgotten.
+        pub forget: Forget = Forget::None,
     }
 }
 
@@ -244,7 +237,7 @@ impl PositionEncoding for Path {
         });
         let Some(log_forget) = log_forget else { return products };
         let [_batch, _heads, _rows, head_dim] = ctx.q.dims();
-        let decay = forget::decay(log_forget.clone(), 1.0 / (head_dim as f64).sqrt());
+        let decay = forget_decay(log_forget.clone(), 1.0 / (head_dim as f64).sqrt());
         ScoreMod::Sum(vec![products, decay])
     }
 }
@@ -277,7 +270,7 @@ impl ScalarReference for Path {
             None => path::logits(input, &w, &beta),
             Some(gate) => {
                 let (weight, bias) = gate.scalars();
-                let log_forget = fox::log_forget(&input.x, &weight, &bias);
+                let log_forget = decay::log_forget(&input.x, &weight, &bias);
                 path::logits_with_forgetting(input, &w, &beta, &log_forget)
             }
         }

@@ -42,7 +42,7 @@ use crate::card::Card;
 use crate::encoding::LayerContext;
 use crate::math::frequencies::check_base;
 use crate::ops::polar;
-use crate::reference::{Heads, ScalarInput, ScalarReference, pope, table_f64};
+use crate::reference::{Heads, ScalarInput, ScalarReference, rope, table_f64};
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions, init};
 
 /// Initial values of the learned phases.
@@ -56,18 +56,18 @@ pub enum InitialPhase {
     Uniform,
 }
 
-/// Settings of the PoPE encoding.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct PopeConfig {
-    /// Base of the frequencies: the slowest channel completes a turn in about `2 pi base`
-    /// positions.
-    pub base: f64,
-    /// Fraction of the channels, from the first, that have an angle; above 0, up to 1.
-    #[serde(skip_serializing_if = "is_whole")]
-    pub rotary_fraction: f64,
-    /// Initial values of the learned phases.
-    pub initial_phase: InitialPhase,
+crate::settings! {
+    /// Settings of the PoPE encoding.
+    pub struct PopeConfig {
+        /// Base of the frequencies: the slowest channel completes a turn in about `2 pi base`
+        /// positions.
+        pub base: f64 = 10_000.0,
+        /// Fraction of the channels, from the first, that have an angle; above 0, up to 1.
+        #[serde(skip_serializing_if = "is_whole")]
+        pub rotary_fraction: f64 = 1.0,
+        /// Initial values of the learned phases.
+        pub initial_phase: InitialPhase = InitialPhase::Zero,
+    }
 }
 
 /// Whether a fraction is 1.
@@ -80,12 +80,6 @@ impl PopeConfig {
     /// Number of channels that have an angle.
     fn turning(&self, head_dim: usize) -> usize {
         (self.rotary_fraction * head_dim as f64) as usize
-    }
-}
-
-impl Default for PopeConfig {
-    fn default() -> Self {
-        Self { base: 10_000.0, rotary_fraction: 1.0, initial_phase: InitialPhase::Zero }
     }
 }
 
@@ -217,11 +211,11 @@ impl PositionEncoding for Pope {
 
 impl ScalarReference for Pope {
     fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
-        pope::transformed(input, self.base, &table_f64(&self.phases[input.layer]))
+        rope::pope(input, self.base, &table_f64(&self.phases[input.layer]))
     }
 
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
-        pope::logits(input, self.base, &table_f64(&self.phases[input.layer]))
+        rope::pope_logits(input, self.base, &table_f64(&self.phases[input.layer]))
     }
 }
 

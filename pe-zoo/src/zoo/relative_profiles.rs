@@ -37,13 +37,12 @@
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
 use crate::encoding::{ScoreContext, StateContext};
 use crate::ops::linear;
 use crate::parts::by_head;
-use crate::reference::relative_profiles::{self as scalar, ScalarProfiles};
+use crate::reference::relative::{self as scalar, ScalarProfiles};
 use crate::reference::{Heads, ScalarInput, ScalarReference, table_f64};
 use crate::score::Beyond;
 use crate::settings::check_size;
@@ -55,22 +54,16 @@ const STD: f64 = 0.02;
 /// Length of the profiles in Inkling 2.
 const LONGEST: usize = 1024;
 
-/// Settings of relative profiles.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct RelativeProfilesConfig {
-    /// Number of profiles of a layer.
-    pub profiles: usize,
-    /// Number of entries of a profile; `None`: 1024, or the training length if that is shorter.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_distance: Option<usize>,
-    /// Largest norm of the weights of a token in a head.
-    pub limit: f64,
-}
-
-impl Default for RelativeProfilesConfig {
-    fn default() -> Self {
-        Self { profiles: 16, max_distance: None, limit: 8.0 }
+crate::settings! {
+    /// Settings of relative profiles.
+    pub struct RelativeProfilesConfig {
+        /// Number of profiles of a layer.
+        pub profiles: usize = 16,
+        /// Number of entries of a profile; `None`: 1024, or the training length if that is shorter.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub max_distance: Option<usize> = None,
+        /// Largest norm of the weights of a token in a head.
+        pub limit: f64 = 8.0,
     }
 }
 
@@ -195,7 +188,7 @@ impl ScalarReference for RelativeProfiles {
             profiles: table_f64(profiles),
             limit: self.limit,
         };
-        input.biased(&scalar::bias(input, &learned))
+        input.biased(&scalar::profiles(input, &learned))
     }
 }
 

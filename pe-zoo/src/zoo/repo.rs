@@ -34,7 +34,6 @@ use burn::module::{Module, Param};
 use burn::tensor::activation::silu;
 use burn::tensor::{Device, Tensor, TensorData};
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
 use crate::encoding::{LayerContext, StateContext};
@@ -50,20 +49,14 @@ use crate::{Cost, Dims, PeError, PositionEncoding, TokenState, init};
 /// Standard deviation of the initial weights.
 const STD: f64 = 0.02;
 
-/// Settings of the RePo encoding.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct RepoConfig {
-    /// Hidden channels of the map to positions; `None`: an eighth of the model's width.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub width: Option<usize>,
-    /// Base of the frequencies.
-    pub base: f64,
-}
-
-impl Default for RepoConfig {
-    fn default() -> Self {
-        Self { width: None, base: 500_000.0 }
+crate::settings! {
+    /// Settings of the RePo encoding.
+    pub struct RepoConfig {
+        /// Hidden channels of the map to positions; `None`: an eighth of the model's width.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub width: Option<usize> = None,
+        /// Base of the frequencies.
+        pub base: f64 = 500_000.0,
     }
 }
 

@@ -75,7 +75,6 @@ pub use far::Far;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, TensorData};
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
 use crate::encoding::{LayerContext, ScoreContext};
@@ -87,40 +86,26 @@ use crate::score::FarProducts;
 use crate::settings::{Learning, is_default, learned};
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions, ScoreMod, card, init};
 
-/// Settings of the RoPE encoding.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct RopeConfig {
-    /// Pairing of the channels that are rotated together.
-    pub layout: Pairs,
-    /// Base of the frequencies: the slowest pair completes a turn in about `2 pi base` positions.
-    pub base: f64,
-    /// Fraction of the channels, from the first, that are rotated; from 0 to 1.
-    pub rotary_fraction: f64,
-    /// Scaling of the frequencies for sequences longer than in training.
-    pub scaling: Scaling,
-    /// Whether factors of the frequencies are learned, and which layers share them.
-    #[serde(skip_serializing_if = "is_default")]
-    pub learning: Learning,
-    /// Whether each second head has the imaginary part of the products of the head before it.
-    #[serde(skip_serializing_if = "is_default")]
-    pub imaginary: bool,
-    /// Distances that count beyond a window.
-    #[serde(skip_serializing_if = "is_default")]
-    pub far: Far,
-}
-
-impl Default for RopeConfig {
-    fn default() -> Self {
-        Self {
-            layout: Pairs::HalfSplit,
-            base: 10_000.0,
-            rotary_fraction: 1.0,
-            scaling: Scaling::None,
-            learning: Learning::Fixed,
-            imaginary: false,
-            far: Far::default(),
-        }
+crate::settings! {
+    /// Settings of the RoPE encoding.
+    pub struct RopeConfig {
+        /// Pairing of the channels that are rotated together.
+        pub layout: Pairs = Pairs::HalfSplit,
+        /// Base of the frequencies: the slowest pair completes a turn in about `2 pi base` positions.
+        pub base: f64 = 10_000.0,
+        /// Fraction of the channels, from the first, that are rotated; from 0 to 1.
+        pub rotary_fraction: f64 = 1.0,
+        /// Scaling of the frequencies for sequences longer than in training.
+        pub scaling: Scaling = Scaling::None,
+        /// Whether factors of the frequencies are learned, and which layers share them.
+        #[serde(skip_serializing_if = "is_default")]
+        pub learning: Learning = Learning::Fixed,
+        /// Whether each second head has the imaginary part of the products of the head before it.
+        #[serde(skip_serializing_if = "is_default")]
+        pub imaginary: bool = false,
+        /// Distances that count beyond a window.
+        #[serde(skip_serializing_if = "is_default")]
+        pub far: Far = Far::default(),
     }
 }
 

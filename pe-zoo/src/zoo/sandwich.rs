@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use crate::card::Card;
 use crate::encoding::ScoreContext;
 use crate::math::frequencies::inverse_frequencies;
-use crate::reference::{Heads, ScalarInput, ScalarReference, sandwich};
+use crate::reference::{Heads, ScalarInput, ScalarReference, distance};
 use crate::score::Beyond;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod};
 
@@ -124,7 +124,7 @@ impl PositionEncoding for Sandwich {
 
 impl ScalarReference for Sandwich {
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
-        input.biased(&sandwich::bias(input, self.d_bar))
+        input.biased(&distance::sandwich(input, self.d_bar))
     }
 }
 

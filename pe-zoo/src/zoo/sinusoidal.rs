@@ -23,25 +23,18 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
 use crate::encoding::EmbedContext;
 use crate::math::frequencies::{check_base, inverse_frequencies};
-use crate::reference::{ScalarReference, Tokens, sinusoidal};
+use crate::reference::{ScalarReference, Tokens, absolute};
 use crate::{Cost, Dims, PeError, PositionEncoding};
 
-/// Settings of sinusoidal positions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SinusoidalConfig {
-    /// Base of the wavelengths, which run from `2 pi` to `2 pi base`.
-    pub base: f64,
-}
-
-impl Default for SinusoidalConfig {
-    fn default() -> Self {
-        Self { base: 10_000.0 }
+crate::settings! {
+    /// Settings of sinusoidal positions.
+    pub struct SinusoidalConfig {
+        /// Base of the wavelengths, which run from `2 pi` to `2 pi base`.
+        pub base: f64 = 10_000.0,
     }
 }
 
@@ -108,7 +101,7 @@ impl PositionEncoding for Sinusoidal {
 
 impl ScalarReference for Sinusoidal {
     fn scalar_embed(&self, x: &Tokens, _ids: &[usize], positions: &[usize]) -> Tokens {
-        sinusoidal::embed(x, positions, self.base)
+        absolute::sinusoidal(x, positions, self.base)
     }
 }
 

@@ -38,7 +38,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
 use crate::encoding::ScoreContext;
-use crate::reference::{Heads, ScalarReference, score};
+use crate::reference::{Heads, ScalarReference, decay};
 use crate::score::{Current, Remainder, StickBreakingRule};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod};
 
@@ -97,7 +97,7 @@ impl PositionEncoding for StickBreaking {
 
 impl ScalarReference for StickBreaking {
     fn scalar_weights_of(&self, _layer: usize, logits: &Heads) -> Heads {
-        score::stick_breaking(logits, self.rule.current, self.rule.remainder)
+        decay::stick_breaking(logits, self.rule.current, self.rule.remainder)
     }
 }
 

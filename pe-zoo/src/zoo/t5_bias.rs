@@ -43,7 +43,7 @@ use serde::{Deserialize, Serialize};
 use crate::card::Card;
 use crate::encoding::ScoreContext;
 use crate::math::buckets;
-use crate::reference::{Heads, ScalarInput, ScalarReference, t5_bias, table_f64};
+use crate::reference::{Heads, ScalarInput, ScalarReference, distance, table_f64};
 use crate::score::Beyond;
 use crate::settings::{Sharing, check_not_below_zero, is_default, of_layer};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
@@ -59,32 +59,20 @@ pub enum BucketSides {
     Bidirectional,
 }
 
-/// Settings of the T5 bias.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct T5BiasConfig {
-    /// Number of buckets: rows of the table.
-    pub num_buckets: usize,
-    /// Distance from which on all distances share the last bucket.
-    pub max_distance: usize,
-    /// Directions of the distances that the buckets divide.
-    #[serde(skip_serializing_if = "is_default")]
-    pub buckets: BucketSides,
-    /// Standard deviation of the initial table; `None`: `C^(-1/2)`.
-    pub std: Option<f64>,
-    /// Which layers share a table.
-    pub sharing: Sharing,
-}
-
-impl Default for T5BiasConfig {
-    fn default() -> Self {
-        Self {
-            num_buckets: 32,
-            max_distance: 128,
-            buckets: BucketSides::Causal,
-            std: None,
-            sharing: Sharing::AllLayers,
-        }
+crate::settings! {
+    /// Settings of the T5 bias.
+    pub struct T5BiasConfig {
+        /// Number of buckets: rows of the table.
+        pub num_buckets: usize = 32,
+        /// Distance from which on all distances share the last bucket.
+        pub max_distance: usize = 128,
+        /// Directions of the distances that the buckets divide.
+        #[serde(skip_serializing_if = "is_default")]
+        pub buckets: BucketSides = BucketSides::Causal,
+        /// Standard deviation of the initial table; `None`: `C^(-1/2)`.
+        pub std: Option<f64> = None,
+        /// Which layers share a table.
+        pub sharing: Sharing = Sharing::AllLayers,
     }
 }
 
@@ -196,7 +184,7 @@ impl ScalarReference for T5Bias {
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         let mut table = table_f64(of_layer(&self.tables, input.layer));
         table.truncate(self.earlier);
-        input.biased(&t5_bias::bias(input, &table, self.max_distance))
+        input.biased(&distance::t5(input, &table, self.max_distance))
     }
 }
 

@@ -33,26 +33,19 @@ use burn::module::{Module, Param};
 use burn::tensor::activation::log_sigmoid;
 use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
 use crate::encoding::{ScoreContext, StateContext};
 use crate::ops::linear;
 use crate::parts::by_head;
-use crate::reference::{Heads, ScalarInput, ScalarReference, table_f64, values_f64, wall};
+use crate::reference::{Heads, ScalarInput, ScalarReference, decay, table_f64, values_f64};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
-/// Settings of Wall attention.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct WallConfig {
-    /// Initial bias of the gates.
-    pub bias: f64,
-}
-
-impl Default for WallConfig {
-    fn default() -> Self {
-        Self { bias: 8.0 }
+crate::settings! {
+    /// Settings of Wall attention.
+    pub struct WallConfig {
+        /// Initial bias of the gates.
+        pub bias: f64 = 8.0,
     }
 }
 
@@ -137,8 +130,8 @@ impl PositionEncoding for Wall {
 impl ScalarReference for Wall {
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         let ChannelGates { weight, bias } = &self.layers[input.layer];
-        let gates = wall::log_gates(&input.x, &table_f64(weight), &values_f64(bias));
-        wall::logits(input, &gates)
+        let gates = decay::wall_log_gates(&input.x, &table_f64(weight), &values_f64(bias));
+        decay::wall_logits(input, &gates)
     }
 }
 
@@ -174,7 +167,7 @@ pub(crate) mod tests {
             first_row: 0,
         };
         let gates = vec![vec![-9.0, 0.0], vec![0.5f64.ln(), 0.0], vec![0.25f64.ln(), 0.0]];
-        let logits = wall::logits(&input, &gates);
+        let logits = decay::wall_logits(&input, &gates);
         let expected = [10.0 / 8.0 + 21.0, 10.0 / 4.0 + 21.0, 31.0].map(|z| z / 2f64.sqrt());
         for (found, expected) in logits[0][2].iter().zip(expected) {
             assert!((found - expected).abs() < 1e-12, "{logits:?}");

@@ -26,7 +26,6 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
 use crate::encoding::ScoreContext;
@@ -34,17 +33,11 @@ use crate::reference::{Heads, ScalarInput, ScalarReference};
 use crate::score::Beyond;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod};
 
-/// Settings of the window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct WindowConfig {
-    /// Number of positions that a row sees, its own included.
-    pub size: usize,
-}
-
-impl Default for WindowConfig {
-    fn default() -> Self {
-        Self { size: 512 }
+crate::settings! {
+    /// Settings of the window.
+    pub struct WindowConfig {
+        /// Number of positions that a row sees, its own included.
+        pub size: usize = 512,
     }
 }
 

@@ -38,7 +38,7 @@ use serde::{Deserialize, Serialize};
 use crate::card::Card;
 use crate::encoding::LayerContext;
 use crate::math::frequencies::{check_base, inverse_frequencies};
-use crate::reference::{Heads, ScalarInput, ScalarReference, rope_scaling, xpos};
+use crate::reference::{Heads, ScalarInput, ScalarReference, rope, rope_scaling};
 use crate::rotary::{Pairs, Rotation, check_pairs};
 use crate::settings::is_default;
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
@@ -74,29 +74,18 @@ impl Centre {
     }
 }
 
-/// Settings of the xPos encoding.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct XposConfig {
-    /// Which channels form a pair.
-    pub layout: Pairs,
-    /// Base of the frequencies, as in RoPE.
-    pub base: f64,
-    /// Number of positions over which a pair decays by the factor `zeta`.
-    pub scale_base: f64,
-    /// Position at which queries and keys are not scaled.
-    #[serde(skip_serializing_if = "is_default")]
-    pub centre: Centre,
-}
-
-impl Default for XposConfig {
-    fn default() -> Self {
-        Self {
-            layout: Pairs::Interleaved,
-            base: 10_000.0,
-            scale_base: 512.0,
-            centre: Centre::Middle,
-        }
+crate::settings! {
+    /// Settings of the xPos encoding.
+    pub struct XposConfig {
+        /// Which channels form a pair.
+        pub layout: Pairs = Pairs::Interleaved,
+        /// Base of the frequencies, as in RoPE.
+        pub base: f64 = 10_000.0,
+        /// Number of positions over which a pair decays by the factor `zeta`.
+        pub scale_base: f64 = 512.0,
+        /// Position at which queries and keys are not scaled.
+        #[serde(skip_serializing_if = "is_default")]
+        pub centre: Centre = Centre::Middle,
     }
 }
 
@@ -233,7 +222,7 @@ impl ScalarReference for Xpos {
         let frequencies = (0..dim / 2)
             .map(|m| rope_scaling::plain(rope_scaling::ScalarPair { base, dim, m }))
             .collect::<Vec<_>>();
-        xpos::transformed(input, &frequencies, scale_base, centre, layout == Pairs::Interleaved)
+        rope::xpos(input, &frequencies, scale_base, centre, layout == Pairs::Interleaved)
     }
 
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {

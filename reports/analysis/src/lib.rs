@@ -23,7 +23,6 @@ pub mod grid;
 mod groups;
 mod looks;
 mod meta;
-mod missing_seeds;
 pub mod nightly;
 mod overall;
 pub mod packed;
@@ -50,12 +49,11 @@ pub use self::looks::{
     marker,
 };
 pub use self::meta::{Description, MeasuredStep, PageLink, ReportMeta};
-pub use self::missing_seeds::MissingSeeds;
 pub use self::overall::{Improvement, LeaderWithout, Overall, OverallScore, Profile};
 pub use self::question::{Answer, AnswerLine};
 pub use self::report::{Encoding, Report, Workload};
 pub use self::selection::NotCounted;
-pub use self::skipped::SkippedEvals;
+pub use self::skipped::{MissingSeeds, SkippedEvals};
 pub use self::slices::{SliceCurve, SlicePoint, SliceSet};
 
 #[cfg(test)]

@@ -18,7 +18,6 @@ use super::gates::{GateMean, gates};
 use super::grid::{GridReport, GridSelection, select_grid_values};
 use super::looks::looks;
 use super::meta::ReportMeta;
-use super::missing_seeds::{MissingSeeds, missing_seeds};
 use super::overall::Overall;
 use super::question::{Answer, rank_asked};
 use super::ranking::{Ranking, STANDING};
@@ -26,7 +25,7 @@ use super::run_metrics::{RunMetrics, run_metrics};
 use super::selection::{
     NotCounted, Selection, has_status, is_newest, not_counted, stable, with_newest,
 };
-use super::skipped::{SkippedEvals, skipped_evals};
+use super::skipped::{MissingSeeds, SkippedEvals, missing_seeds, skipped_evals};
 use super::slices::{SliceSet, slices};
 use crate::frame::{Frames, rows};
 use records::settings::{Region, Settings};

@@ -1,16 +1,10 @@
 //! What a suite asks of the report on its records: criteria, the base of an ablation, planned comparisons, claims of papers.
 
-mod claim;
 mod question;
-mod region;
-mod use_case;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::claim::{ExpectedResult, PaperClaim};
-pub use self::question::Question;
-pub use self::region::Region;
-pub use self::use_case::UseCase;
+pub use self::question::{ExpectedResult, PaperClaim, Question, Region, UseCase};
 
 /// Error of the settings of a report.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! The result of a report for a README: figures, abstract and table.
 
-use super::figure::Figure;
+use super::plot::Figure;
 use super::section::{Document, Element};
 use super::{tables, text};
 use analysis::Report;

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::figure::Figure;
-use super::table::{Table, TableCell};
-use super::target::Target;
+use super::plot::Figure;
+use super::table::{Table, TableCell, Target};
 use crate::text::{add_new, unique_slug};
 
 /// A document: what comes before the first section, and sections.

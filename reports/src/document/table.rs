@@ -1,7 +1,5 @@
 //! Tables as data, independent of formats.
 
-use super::target::Target;
-
 /// A table: columns with heads, and rows of cells.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Table {
@@ -175,4 +173,24 @@ pub(crate) fn texts<const N: usize>(texts: [&str; N]) -> Vec<TableCell> {
 
 pub(crate) fn heads<const N: usize>(names: [&str; N]) -> Vec<String> {
     names.map(str::to_owned).to_vec()
+}
+
+/// Subject of a section that links lead to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Target {
+    /// Encoding of this name; its section is a page of its own.
+    Encoding(String),
+    /// Workload of this name; its section is a page of its own.
+    Workload(String),
+    /// Cells of the workload of this name; its section is a page of its own, and formats of one file leave it out.
+    Records(String),
+    /// Cells of an encoding, within those of a workload.
+    Cells {
+        /// Name of the workload.
+        workload: String,
+        /// Name of the encoding.
+        encoding: String,
+    },
+    /// File at a path relative to the report.
+    File(String),
 }

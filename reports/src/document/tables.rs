@@ -9,7 +9,6 @@ mod grid;
 mod headline;
 mod improvements;
 mod leaders;
-mod measured;
 mod paper;
 mod provenance;
 mod question;
@@ -18,7 +17,7 @@ mod records;
 mod summary;
 
 pub use self::claims::claims;
-pub use self::costs::{costs, flops};
+pub use self::costs::{costs, flops, measured};
 pub use self::evaluations::evaluations;
 pub use self::gates::gates;
 pub(crate) use self::grid::grid;
@@ -28,7 +27,6 @@ pub(crate) use self::improvements::{
     explained as improvement_explained, improvement, legend as improvement_legend,
 };
 pub(crate) use self::leaders::leaders;
-pub use self::measured::measured;
 pub use self::paper::{LayoutError, PaperLayout, Spread, paper};
 pub use self::provenance::provenance;
 pub use self::question::question;

@@ -1,13 +1,11 @@
 //! Markdown: `report.md`, and other documents.
 
-mod escape;
 mod table;
 
 use std::fmt::Write as _;
 
-use self::escape::{escape, prose};
-use self::table::pieces;
 pub use self::table::whole_table;
+use self::table::{escape, pieces, prose};
 use super::contents::{Contents, OutFile};
 use super::format::Format;
 use crate::document::{self, Document, Figure, Table};

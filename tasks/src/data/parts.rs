@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::error::DataError;
-use crate::hash::{hex, sha256_hex};
+use crate::files::{hex, sha256_hex};
 
 /// Number of documents from which whole documents are used for evaluation; fewer are each split in two.
 const ENOUGH: usize = 10;

@@ -8,7 +8,7 @@ use polars::prelude::{Column, DataFrame, NamedFrom as _, ParquetWriter, Series};
 use tempfile::TempDir;
 
 use super::*;
-use crate::hash::sha256_hex;
+use crate::files::sha256_hex;
 use crate::testing::write_temp;
 
 /// Creates a folder with these files.

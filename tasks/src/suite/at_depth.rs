@@ -40,12 +40,11 @@ use std::sync::LazyLock;
 
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 
-use crate::hash::sha256_hex;
+use crate::files::sha256_hex;
 use crate::haystack::{FILLER_TOKENS, Filler, WORDS, hide_at, tenth};
 use crate::random::{below, distinct, eval_rng};
-use crate::settings::{TaskSettings, is_default};
+use crate::settings::{TaskSettings, is_default, settings};
 use crate::suite::copy::CopyConfig;
 use crate::task::{MAX_LEN, check_range, check_setting, find_split, invalid};
 use crate::vocabulary::{TokenGroup, token_text, vocab_size};
@@ -91,32 +90,20 @@ fn wrapper() -> [TokenGroup; 3] {
     ]
 }
 
-/// Settings of a task at a depth. Token ids: the filler's words, `~;`, `~?`, the numbers of frames, the task's tokens.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct AtDepthConfig {
-    /// Task in the frames.
-    pub task: TaskConfig,
-    /// Length of its samples, in its own unit.
-    pub task_len: usize,
-    /// Number of other statements of the task, 0 to 15.
-    pub distractors: u32,
-    /// Whether the other statements stand with their answers.
-    #[serde(skip_serializing_if = "is_default")]
-    pub solved: bool,
-    /// Text around the frames.
-    pub filler: Filler,
-}
-
-impl Default for AtDepthConfig {
-    fn default() -> Self {
-        Self {
-            task: CopyConfig::default().into(),
-            task_len: 3,
-            distractors: 1,
-            solved: false,
-            filler: Filler::Words,
-        }
+settings! {
+    /// Settings of a task at a depth. Token ids: the filler's words, `~;`, `~?`, the numbers of frames, the task's tokens.
+    pub struct AtDepthConfig {
+        /// Task in the frames.
+        pub task: TaskConfig = CopyConfig::default().into(),
+        /// Length of its samples, in its own unit.
+        pub task_len: usize = 3,
+        /// Number of other statements of the task, 0 to 15.
+        pub distractors: u32 = 1,
+        /// Whether the other statements stand with their answers.
+        #[serde(skip_serializing_if = "is_default")]
+        pub solved: bool = false,
+        /// Text around the frames.
+        pub filler: Filler = Filler::Words,
     }
 }
 

@@ -32,31 +32,26 @@
 //! language models; here words are tokens, so that a small model can learn the task from scratch.
 
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 
 use crate::generator::{Generator, one_of_orders};
 use crate::random::{distinct, shuffle};
+use crate::settings::settings;
 use crate::task::{MAX_LEN, check_between, check_range, check_setting, invalid_len};
 use crate::vocabulary::TokenGroup;
 use crate::{Sample, Split, TaskError, TaskMeta, TokenSlice};
 
-/// Settings of common words. Token ids: the words, then `?` and `.`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CommonWordsConfig {
-    /// Size of the vocabulary of words, 2 to 65536.
-    pub words: u32,
-    /// Number of common words, 1 to `words`.
-    pub common: u32,
-    /// Occurrences of each common word, 2 to 65536.
-    pub common_repeats: u32,
-    /// Occurrences of each other word, 1 to one less than `common_repeats`.
-    pub uncommon_repeats: u32,
-}
-
-impl Default for CommonWordsConfig {
-    fn default() -> Self {
-        Self { words: 1024, common: 2, common_repeats: 5, uncommon_repeats: 1 }
+settings! {
+    /// Settings of common words. Token ids: the words, then `?` and `.`.
+    #[derive(Eq)]
+    pub struct CommonWordsConfig {
+        /// Size of the vocabulary of words, 2 to 65536.
+        pub words: u32 = 1024,
+        /// Number of common words, 1 to `words`.
+        pub common: u32 = 2,
+        /// Occurrences of each common word, 2 to 65536.
+        pub common_repeats: u32 = 5,
+        /// Occurrences of each other word, 1 to one less than `common_repeats`.
+        pub uncommon_repeats: u32 = 1,
     }
 }
 

@@ -45,10 +45,10 @@
 mod program;
 
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 
 use crate::generator::{Generator, simulated_chance};
 use crate::random::Weighted;
+use crate::settings::settings;
 use crate::task::{check_range, check_setting, invalid, invalid_len};
 use crate::vocabulary::TokenGroup;
 use crate::{Sample, Split, TaskError, TaskMeta};
@@ -73,45 +73,29 @@ const SET_LOST: (&str, u32) = ("set-lost", 1);
 /// Maximum number of redraws of an evaluation sample that lost its `set`. Only extreme settings need more than a few.
 const MAX_REDRAWS: usize = 100;
 
-/// Settings of counting; the defaults are the authors'. Token ids: `pass;`, `=`, `;`, `++;`, `print`, the values from
-/// 0, the variables.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CountingConfig {
-    /// Number of variables, 1 to 26.
-    pub variables: u32,
-    /// Weight of `pass;` in training and in the split `in-distribution`.
-    pub pass_weight: f64,
-    /// Weight of `pass;` in the split `more-pass`.
-    pub pass_weight_more: f64,
-    /// Weight of `pass;` in the split `fewer-pass`.
-    pub pass_weight_fewer: f64,
-    /// Weight of `v = 0 ;`.
-    pub set_weight: f64,
-    /// Weight of `v ++;`.
-    pub increment_weight: f64,
-    /// Highest value of a variable, 1 to 1000.
-    pub max_value: u32,
-    /// Greatest number of statements of a program, per token of `len`.
-    pub max_ops_per_token: f64,
-    /// Size of the training set; `None`: every sample is new.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub train_samples: Option<u32>,
-}
-
-impl Default for CountingConfig {
-    fn default() -> Self {
-        Self {
-            variables: 1,
-            pass_weight: 50.0,
-            pass_weight_more: 100.0,
-            pass_weight_fewer: 10.0,
-            set_weight: 1.0,
-            increment_weight: 7.0,
-            max_value: 10,
-            max_ops_per_token: 1.0,
-            train_samples: None,
-        }
+settings! {
+    /// Settings of counting; the defaults are the authors'. Token ids: `pass;`, `=`, `;`, `++;`, `print`, the values from
+    /// 0, the variables.
+    pub struct CountingConfig {
+        /// Number of variables, 1 to 26.
+        pub variables: u32 = 1,
+        /// Weight of `pass;` in training and in the split `in-distribution`.
+        pub pass_weight: f64 = 50.0,
+        /// Weight of `pass;` in the split `more-pass`.
+        pub pass_weight_more: f64 = 100.0,
+        /// Weight of `pass;` in the split `fewer-pass`.
+        pub pass_weight_fewer: f64 = 10.0,
+        /// Weight of `v = 0 ;`.
+        pub set_weight: f64 = 1.0,
+        /// Weight of `v ++;`.
+        pub increment_weight: f64 = 7.0,
+        /// Highest value of a variable, 1 to 1000.
+        pub max_value: u32 = 10,
+        /// Greatest number of statements of a program, per token of `len`.
+        pub max_ops_per_token: f64 = 1.0,
+        /// Size of the training set; `None`: every sample is new.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub train_samples: Option<u32> = None,
     }
 }
 

@@ -28,10 +28,10 @@
 //! 2^20), after Olsson et al. 2022 and Dao et al. 2023 (H3).
 
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 
 use crate::generator::Generator;
 use crate::random::below;
+use crate::settings::settings;
 use crate::task::{check_range, check_setting};
 use crate::vocabulary::TokenGroup;
 use crate::{Sample, Split, TaskError, TaskMeta};
@@ -39,17 +39,12 @@ use crate::{Sample, Split, TaskError, TaskMeta};
 /// Length of the shortest sample, `S x S x`.
 const MIN_LEN: usize = 4;
 
-/// Settings of induction; the default is the source's. Token ids: the symbols, then the signal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct InductionConfig {
-    /// Number of symbols beside the signal, 2 to 65536.
-    pub symbols: u32,
-}
-
-impl Default for InductionConfig {
-    fn default() -> Self {
-        Self { symbols: 15 }
+settings! {
+    /// Settings of induction; the default is the source's. Token ids: the symbols, then the signal.
+    #[derive(Eq)]
+    pub struct InductionConfig {
+        /// Number of symbols beside the signal, 2 to 65536.
+        pub symbols: u32 = 15,
     }
 }
 

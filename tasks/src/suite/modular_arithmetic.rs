@@ -33,6 +33,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::generator::Generator;
 use crate::random::below;
+use crate::settings::settings;
 use crate::strings::UNIFORM;
 use crate::task::{MAX_LEN, check_range, check_setting};
 use crate::vocabulary::TokenGroup;
@@ -62,22 +63,17 @@ impl Operators {
     }
 }
 
-/// Settings of modular arithmetic; the defaults are those of the source. Token ids: the numbers, then `+`, `-`, `*`,
-/// `=`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ModularArithmeticConfig {
-    /// Modulus of all values, 2 to 10.
-    pub modulus: u32,
-    /// Signs of an expression.
-    pub operators: Operators,
-    /// Shortest training expression, in symbols.
-    pub min_len: usize,
-}
-
-impl Default for ModularArithmeticConfig {
-    fn default() -> Self {
-        Self { modulus: 5, operators: Operators::All, min_len: 1 }
+settings! {
+    /// Settings of modular arithmetic; the defaults are those of the source. Token ids: the numbers, then `+`, `-`, `*`,
+    /// `=`.
+    #[derive(Eq)]
+    pub struct ModularArithmeticConfig {
+        /// Modulus of all values, 2 to 10.
+        pub modulus: u32 = 5,
+        /// Signs of an expression.
+        pub operators: Operators = Operators::All,
+        /// Shortest training expression, in symbols.
+        pub min_len: usize = 1,
     }
 }
 

@@ -31,11 +31,11 @@
 //! small model can learn the task from scratch.
 
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 
 use crate::generator::Generator;
 use crate::haystack::{FILLER, FILLER_TOKENS, Filler, draw_digits, hide};
 use crate::random::distinct;
+use crate::settings::settings;
 use crate::task::{check_between, check_range, check_setting};
 use crate::vocabulary::TokenGroup;
 use crate::{Sample, Split, TaskError, TaskMeta, TokenSlice};
@@ -46,25 +46,20 @@ const END: u32 = FILLER_TOKENS + 2;
 const ZERO: u32 = FILLER_TOKENS + 3;
 const NAME: u32 = ZERO + 10;
 
-/// Settings of needle. Token ids: the filler's words, `?`, `=`, `;`, the digits, the names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct NeedleConfig {
-    /// Number of statements in the filler, 1 to `names`.
-    pub needles: u32,
-    /// Number of questions, 1 to `needles`.
-    pub queries: u32,
-    /// Number of digits of each number, 1 to 18.
-    pub digits: u32,
-    /// Number of names, 2 to 65536.
-    pub names: u32,
-    /// Text around the needles.
-    pub filler: Filler,
-}
-
-impl Default for NeedleConfig {
-    fn default() -> Self {
-        Self { needles: 2, queries: 1, digits: 2, names: 64, filler: Filler::Words }
+settings! {
+    /// Settings of needle. Token ids: the filler's words, `?`, `=`, `;`, the digits, the names.
+    #[derive(Eq)]
+    pub struct NeedleConfig {
+        /// Number of statements in the filler, 1 to `names`.
+        pub needles: u32 = 2,
+        /// Number of questions, 1 to `needles`.
+        pub queries: u32 = 1,
+        /// Number of digits of each number, 1 to 18.
+        pub digits: u32 = 2,
+        /// Number of names, 2 to 65536.
+        pub names: u32 = 64,
+        /// Text around the needles.
+        pub filler: Filler = Filler::Words,
     }
 }
 

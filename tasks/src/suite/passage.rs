@@ -42,46 +42,33 @@
 //! the same about real text.
 
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 
 use crate::generator::{Generator, simulated_chance};
 use crate::passage::{Numbers, PARAGRAPH, PassageQuestion, SENTENCE_END, SIGNS};
 use crate::random::below;
+use crate::settings::settings;
 use crate::task::{check_between, check_range, check_setting};
 use crate::vocabulary::TokenGroup;
 use crate::{Sample, Split, TaskError, TaskMeta};
 
-/// Settings of passage. Token ids: the signs, the numbers from 0, the words.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct PassageConfig {
-    /// Question that is asked.
-    pub question: PassageQuestion,
-    /// Kinds of words, 1 to 65536.
-    pub words: u32,
-    /// Fewest words of a sentence.
-    pub min_words: u32,
-    /// Most words of a sentence, 1 to 1024.
-    pub max_words: u32,
-    /// Most sentences of a paragraph, 1 to 1024.
-    pub sentences: u32,
-    /// Greatest number `i` in a question.
-    pub max_index: u32,
-    /// Greatest count in an answer; more are answered by the same number.
-    pub max_count: u32,
-}
-
-impl Default for PassageConfig {
-    fn default() -> Self {
-        Self {
-            question: PassageQuestion::Any,
-            words: 32,
-            min_words: 2,
-            max_words: 4,
-            sentences: 4,
-            max_index: 8,
-            max_count: 63,
-        }
+settings! {
+    /// Settings of passage. Token ids: the signs, the numbers from 0, the words.
+    #[derive(Eq)]
+    pub struct PassageConfig {
+        /// Question that is asked.
+        pub question: PassageQuestion = PassageQuestion::Any,
+        /// Kinds of words, 1 to 65536.
+        pub words: u32 = 32,
+        /// Fewest words of a sentence.
+        pub min_words: u32 = 2,
+        /// Most words of a sentence, 1 to 1024.
+        pub max_words: u32 = 4,
+        /// Most sentences of a paragraph, 1 to 1024.
+        pub sentences: u32 = 4,
+        /// Greatest number `i` in a question.
+        pub max_index: u32 = 8,
+        /// Greatest count in an answer; more are answered by the same number.
+        pub max_count: u32 = 63,
     }
 }
 

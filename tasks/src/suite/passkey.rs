@@ -32,10 +32,10 @@
 //! digits.
 
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 
 use crate::generator::Generator;
 use crate::haystack::{FILLER, FILLER_TOKENS, Filler, draw_digits, hide};
+use crate::settings::settings;
 use crate::task::{check_range, check_setting};
 use crate::vocabulary::TokenGroup;
 use crate::{Sample, Split, TaskError, TaskMeta};
@@ -45,19 +45,14 @@ const EQUALS: u32 = FILLER_TOKENS + 1;
 const END: u32 = FILLER_TOKENS + 2;
 const ZERO: u32 = FILLER_TOKENS + 3;
 
-/// Settings of passkey. Token ids: the filler's words, `key`, `=`, `;`, the digits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct PasskeyConfig {
-    /// Number of digits of the key, 1 to 18.
-    pub digits: u32,
-    /// Text around the key.
-    pub filler: Filler,
-}
-
-impl Default for PasskeyConfig {
-    fn default() -> Self {
-        Self { digits: 5, filler: Filler::Sentences }
+settings! {
+    /// Settings of passkey. Token ids: the filler's words, `key`, `=`, `;`, the digits.
+    #[derive(Eq)]
+    pub struct PasskeyConfig {
+        /// Number of digits of the key, 1 to 18.
+        pub digits: u32 = 5,
+        /// Text around the key.
+        pub filler: Filler = Filler::Sentences,
     }
 }
 

@@ -41,7 +41,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::generator::{Generator, simulated_chance};
 use crate::random::{Weighted, below, distinct};
-use crate::settings::is_default;
+use crate::settings::{is_default, settings};
 use crate::task::{MAX_LEN, check_between, check_range, check_setting, invalid_len};
 use crate::vocabulary::TokenGroup;
 use crate::{Sample, Split, TaskError, TaskMeta};
@@ -62,50 +62,33 @@ pub enum NumberFormat {
     Digits,
 }
 
-/// Settings of selective counting; the defaults are those of the hard mode. Token ids: the classes, the signs, the
-/// noise, the numbers or digits that share no token, the first token.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SelectiveCountingConfig {
-    /// Classes of objects, 1 to 26.
-    pub classes: u32,
-    /// Fewest classes that an instruction names.
-    pub min_targets: u32,
-    /// Most classes that an instruction names.
-    pub max_targets: u32,
-    /// Probability that a token of the content is an object.
-    pub object_rate: f64,
-    /// Kinds of noise, 1 to 65536.
-    pub noise: u32,
-    /// Format of the number in the answer.
-    pub answer: NumberFormat,
-    /// Highest number that has a token, 1 to 65536; without effect for `answer = "digits"`.
-    pub max_count: u32,
-    /// Whether a fixed token precedes the instruction.
-    #[serde(skip_serializing_if = "is_default")]
-    pub first_token: bool,
-    /// How many of the highest numbers have the tokens of the first kinds of noise, in order; at most all but one.
-    #[serde(skip_serializing_if = "is_default")]
-    pub shared_tokens: u32,
-    /// Shortest training length; `None`: the shortest length that fits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_len: Option<usize>,
-}
-
-impl Default for SelectiveCountingConfig {
-    fn default() -> Self {
-        Self {
-            classes: 10,
-            min_targets: 1,
-            max_targets: 2,
-            object_rate: 0.5,
-            noise: 4800,
-            answer: NumberFormat::Number,
-            max_count: 999,
-            first_token: false,
-            shared_tokens: 0,
-            min_len: None,
-        }
+settings! {
+    /// Settings of selective counting; the defaults are those of the hard mode. Token ids: the classes, the signs, the
+    /// noise, the numbers or digits that share no token, the first token.
+    pub struct SelectiveCountingConfig {
+        /// Classes of objects, 1 to 26.
+        pub classes: u32 = 10,
+        /// Fewest classes that an instruction names.
+        pub min_targets: u32 = 1,
+        /// Most classes that an instruction names.
+        pub max_targets: u32 = 2,
+        /// Probability that a token of the content is an object.
+        pub object_rate: f64 = 0.5,
+        /// Kinds of noise, 1 to 65536.
+        pub noise: u32 = 4800,
+        /// Format of the number in the answer.
+        pub answer: NumberFormat = NumberFormat::Number,
+        /// Highest number that has a token, 1 to 65536; without effect for `answer = "digits"`.
+        pub max_count: u32 = 999,
+        /// Whether a fixed token precedes the instruction.
+        #[serde(skip_serializing_if = "is_default")]
+        pub first_token: bool = false,
+        /// How many of the highest numbers have the tokens of the first kinds of noise, in order; at most all but one.
+        #[serde(skip_serializing_if = "is_default")]
+        pub shared_tokens: u32 = 0,
+        /// Shortest training length; `None`: the shortest length that fits.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub min_len: Option<usize> = None,
     }
 }
 

@@ -54,7 +54,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::corpus::{self, CorpusError};
 use crate::data::{Part, Parts, SplitRule, TextDocument};
-use crate::hash::sha256_hex;
+use crate::files::sha256_hex;
 use crate::settings::TaskSettings;
 use crate::task::{check_range, find_split};
 use crate::tokenizer::{Tokenizer, TokenizerConfig};

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use tokenizers::models::bpe::{BPE, Vocab};
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 
+use super::Tokenizer;
 use super::error::TokenizerError;
 use super::hub::letters;
-use super::interface::Tokenizer;
 
 /// Tokenizer with one token for each byte of UTF-8; the id is the value of the byte.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +42,6 @@ impl Tokenizer for Bytes {
     }
 
     fn sha256(&self) -> String {
-        crate::hash::sha256_hex(b"bytes")
+        crate::files::sha256_hex(b"bytes")
     }
 }

@@ -8,9 +8,9 @@ use tokenizers::decoders::fuse::Fuse;
 use tokenizers::models::wordlevel::WordLevel;
 use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
 
+use super::Tokenizer;
 use super::error::TokenizerError;
-use super::interface::Tokenizer;
-use crate::hash::sha256_hex;
+use crate::files::sha256_hex;
 
 /// Bound of the characters that are looked up by index; it covers nearly all characters of most texts.
 const DIRECT: usize = 0x3000;

@@ -10,10 +10,10 @@ use tokenizers::{
 };
 
 use super::error::TokenizerError;
-use super::interface::{Tokenizer, readable};
-use super::pieces::pieces;
+use super::gpt2::pieces;
+use super::{Tokenizer, readable};
 use crate::caught::caught;
-use crate::hash::sha256_hex;
+use crate::files::sha256_hex;
 
 /// Tokenizer read from a `tokenizer.json`.
 pub struct HubTokenizer {

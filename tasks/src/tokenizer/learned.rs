@@ -8,12 +8,11 @@ use tokenizers::models::bpe::{BPE, BpeTrainer};
 use tokenizers::normalizers::NFC;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 
+use super::Tokenizer as _;
 use super::error::TokenizerError;
 use super::hub::HubTokenizer;
-use super::interface::Tokenizer as _;
 use crate::data::{Part, Parts};
-use crate::files::replace_file;
-use crate::hash::{hex, sha256_hex};
+use crate::files::{hex, replace_file, sha256_hex};
 
 /// Version of the merges; raised when the same text and size give other ones.
 const VERSION: u32 = 1;
@@ -73,7 +72,7 @@ fn learn(parts: &Parts, size: u32) -> Result<String, TokenizerError> {
         .with_post_processor(Some(byte_level))
         .with_decoder(Some(byte_level))
         .build();
-    let texts = parts.texts(Part::Train).flat_map(super::pieces::pieces);
+    let texts = parts.texts(Part::Train).flat_map(super::gpt2::pieces);
     // The trainer sends its texts to other threads.
     let texts = texts.collect::<Vec<_>>();
     let json = tokenizer.and_then(|mut tokenizer| {

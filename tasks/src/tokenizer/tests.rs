@@ -2,7 +2,7 @@
 
 use tempfile::TempDir;
 
-use super::interface::readable;
+use super::readable;
 use super::*;
 use crate::data::{Part, SplitRule, TextDocument};
 use crate::testing::harbour_text;
@@ -220,7 +220,7 @@ fn truncation_padding_stride_and_dropout_of_a_file_change_no_tokens() {
         let json = file.to_string();
         let read = HubTokenizer::from_json(json.as_bytes()).unwrap();
         assert_eq!(encode(&read, &text), expected, "dropout");
-        assert_ne!(read.sha256(), crate::hash::sha256_hex(json.as_bytes()));
+        assert_ne!(read.sha256(), crate::files::sha256_hex(json.as_bytes()));
         assert_eq!(
             load(json.as_bytes()).unwrap().encode_fast(&text[..], true).unwrap().get_ids(),
             expected

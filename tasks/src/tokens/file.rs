@@ -22,8 +22,8 @@ use std::path::Path;
 use memmap2::Mmap;
 use sha2::{Digest, Sha256};
 
-use super::encode::{Encoded, Span};
 use super::map::map;
+use super::{Encoded, Span};
 use crate::data::Part;
 
 const MAGIC: &[u8; 8] = b"PEZOOTOK";

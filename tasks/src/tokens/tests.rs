@@ -4,8 +4,8 @@ use std::fs;
 
 use tempfile::TempDir;
 
-use super::encode::{Encoded, encode};
 use super::*;
+use super::{Encoded, encode};
 use crate::data::{Borders, Part, Parts, TextDocument};
 use crate::testing::harbour_text;
 use crate::tokenizer::{Bytes, Gpt2, Tokenizer};

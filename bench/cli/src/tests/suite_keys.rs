@@ -63,8 +63,8 @@ fn sections() -> Vec<KeySection> {
         ),
         section("`[ablation]`", "AblationSection", source!("bench/train/src/suite/ablation.rs")),
         section("`[question]`", "Question", source!("reports/records/src/settings/question.rs")),
-        section("`[[claim]]`", "PaperClaim", source!("reports/records/src/settings/claim.rs")),
-        section("`[[use]]`", "UseCase", source!("reports/records/src/settings/use_case.rs")),
+        section("`[[claim]]`", "PaperClaim", source!("reports/records/src/settings/question.rs")),
+        section("`[[use]]`", "UseCase", source!("reports/records/src/settings/question.rs")),
         section("`[report]`", "Settings", source!("reports/records/src/settings.rs")),
     ]
 }

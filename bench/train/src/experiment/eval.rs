@@ -1,50 +1,34 @@
 //! Settings of the final evaluation.
 
 use records::WeightsAt;
-use serde::{Deserialize, Serialize};
 
 use pe_zoo::settings::is_default;
 
-/// Settings of an evaluation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct EvalConfig {
-    /// Lengths, in the task's unit; empty: the training length.
-    pub lens: Vec<usize>,
-    /// Splits of the task; `None`: all.
-    pub splits: Option<Vec<String>>,
-    /// Maximum number of sequences per split and length.
-    pub samples: usize,
-    /// Maximum number of tokens per split and length; `None`: only `samples` limits them. Longer lengths get fewer
-    /// sequences, but at least one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<usize>,
-    /// Number of sequences per forward pass. This setting changes time and memory, and of the results only the last
-    /// digits of losses: a batch with one scored row is computed by another matrix product.
-    pub batch_size: usize,
-    /// Seed of the evaluation data, the same for all cells.
-    pub seed: u64,
-    /// Weights that are evaluated. Not serialized for those after the last step, so that keys of older records stay
-    /// valid.
-    #[serde(skip_serializing_if = "is_default")]
-    pub weights: WeightsAt,
-    /// Longest input, in tokens, for which the evaluated weights were trained, if it differs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trained_for: Option<usize>,
-}
-
-impl Default for EvalConfig {
-    fn default() -> Self {
-        Self {
-            lens: Vec::new(),
-            splits: None,
-            samples: 500,
-            tokens: None,
-            batch_size: 32,
-            seed: 1_000_003,
-            weights: WeightsAt::Last,
-            trained_for: None,
-        }
+pe_zoo::settings! {
+    /// Settings of an evaluation.
+    pub struct EvalConfig {
+        /// Lengths, in the task's unit; empty: the training length.
+        pub lens: Vec<usize> = Vec::new(),
+        /// Splits of the task; `None`: all.
+        pub splits: Option<Vec<String>> = None,
+        /// Maximum number of sequences per split and length.
+        pub samples: usize = 500,
+        /// Maximum number of tokens per split and length; `None`: only `samples` limits them. Longer lengths get fewer
+        /// sequences, but at least one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub tokens: Option<usize> = None,
+        /// Number of sequences per forward pass. This setting changes time and memory, and of the results only the last
+        /// digits of losses: a batch with one scored row is computed by another matrix product.
+        pub batch_size: usize = 32,
+        /// Seed of the evaluation data, the same for all cells.
+        pub seed: u64 = 1_000_003,
+        /// Weights that are evaluated. Not serialized for those after the last step, so that keys of older records stay
+        /// valid.
+        #[serde(skip_serializing_if = "is_default")]
+        pub weights: WeightsAt = WeightsAt::Last,
+        /// Longest input, in tokens, for which the evaluated weights were trained, if it differs.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub trained_for: Option<usize> = None,
     }
 }
 

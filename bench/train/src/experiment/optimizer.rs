@@ -19,31 +19,31 @@ pub enum Decay {
     Constant,
 }
 
-/// Settings of AdamW and its learning-rate schedule.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct OptimizerConfig {
-    /// Learning rate after the warm-up.
-    pub learning_rate: f64,
-    /// Number of warm-up steps, in which the learning rate rises linearly from 0.
-    pub warmup_steps: usize,
-    /// Decay of the learning rate after the warm-up.
-    pub decay: Decay,
-    /// Final learning rate as a share of the peak.
-    pub final_share: f64,
-    /// Decay rates of the two moments.
-    pub betas: [f64; 2],
-    /// Constant added to the root of the second moment.
-    pub epsilon: f64,
-    /// Decoupled weight decay, on all parameters except biases and slopes of encodings.
-    pub weight_decay: f64,
-    /// Learning rate of biases and slopes of encodings ([`pe_zoo::probe::biases`]) relative to that of all other
-    /// parameters. Not serialized at its default: the configuration of a cell has it beside the encoding
-    /// ([`Experiment::config`](crate::experiment::Experiment::config)) if the encoding has such parameters.
-    #[serde(skip_serializing_if = "is_default_bias_rate")]
-    pub bias_rate: f64,
-    /// Maximum global norm of the gradient; `None`: no clipping.
-    pub clip_norm: Option<f64>,
+pe_zoo::settings! {
+    /// Settings of AdamW and its learning-rate schedule.
+    pub struct OptimizerConfig {
+        /// Learning rate after the warm-up.
+        pub learning_rate: f64 = 1e-3,
+        /// Number of warm-up steps, in which the learning rate rises linearly from 0.
+        pub warmup_steps: usize = 50,
+        /// Decay of the learning rate after the warm-up.
+        pub decay: Decay = Decay::Linear,
+        /// Final learning rate as a share of the peak.
+        pub final_share: f64 = 0.0,
+        /// Decay rates of the two moments.
+        pub betas: [f64; 2] = [0.9, 0.999],
+        /// Constant added to the root of the second moment.
+        pub epsilon: f64 = 1e-8,
+        /// Decoupled weight decay, on all parameters except biases and slopes of encodings.
+        pub weight_decay: f64 = 0.01,
+        /// Learning rate of biases and slopes of encodings ([`pe_zoo::probe::biases`]) relative to that of all other
+        /// parameters. Not serialized at its default: the configuration of a cell has it beside the encoding
+        /// ([`Experiment::config`](crate::experiment::Experiment::config)) if the encoding has such parameters.
+        #[serde(skip_serializing_if = "is_default_bias_rate")]
+        pub bias_rate: f64 = BIAS_RATE,
+        /// Maximum global norm of the gradient; `None`: no clipping.
+        pub clip_norm: Option<f64> = Some(1.0),
+    }
 }
 
 /// Default of [`OptimizerConfig::bias_rate`]: the factor `sqrt(head_dim)` that x-transformers puts before T5's bias, for
@@ -53,22 +53,6 @@ const BIAS_RATE: f64 = 8.0;
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
 fn is_default_bias_rate(rate: &f64) -> bool {
     rate.to_bits() == BIAS_RATE.to_bits()
-}
-
-impl Default for OptimizerConfig {
-    fn default() -> Self {
-        Self {
-            learning_rate: 1e-3,
-            warmup_steps: 50,
-            decay: Decay::Linear,
-            final_share: 0.0,
-            betas: [0.9, 0.999],
-            epsilon: 1e-8,
-            weight_decay: 0.01,
-            bias_rate: BIAS_RATE,
-            clip_norm: Some(1.0),
-        }
-    }
 }
 
 impl OptimizerConfig {

@@ -7,36 +7,36 @@ use serde::{Deserialize, Serialize};
 use super::optimizer::OptimizerConfig;
 use pe_zoo::settings::is_default;
 
-/// Settings of a training.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TrainConfig {
-    /// Number of optimizer steps.
-    pub steps: usize,
-    /// Number of sequences per step.
-    pub batch_size: usize,
-    /// Length of training sequences, in the task's unit.
-    pub len: usize,
-    /// Number of points of the training curve.
-    pub curve_points: usize,
-    /// Number of sequences per forward pass; `None`: all sequences of a step. Gradients are accumulated over a step, so
-    /// this setting changes time and memory, and results only by rounding. Encodings with random positions are an
-    /// exception, because they draw positions for each forward pass. Not serialized if unset, like the two fields
-    /// below, so that keys of older records stay valid.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub micro_batch_size: Option<usize>,
-    /// Whether cheap activations are recomputed in the backward pass instead of stored: less memory, more time, the
-    /// same results.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub gradient_checkpointing: bool,
-    /// Optimizer and learning rate.
-    pub optimizer: OptimizerConfig,
-    /// Validation during the training; `None`: none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub validation: Option<ValidationConfig>,
-    /// Precision of matrix products. Not serialized if f32, so that keys of older records stay valid.
-    #[serde(skip_serializing_if = "is_default")]
-    pub precision: MatmulPrecision,
+pe_zoo::settings! {
+    /// Settings of a training.
+    pub struct TrainConfig {
+        /// Number of optimizer steps.
+        pub steps: usize = 1000,
+        /// Number of sequences per step.
+        pub batch_size: usize = 32,
+        /// Length of training sequences, in the task's unit.
+        pub len: usize = 64,
+        /// Number of points of the training curve.
+        pub curve_points: usize = 50,
+        /// Number of sequences per forward pass; `None`: all sequences of a step. Gradients are accumulated over a step, so
+        /// this setting changes time and memory, and results only by rounding. Encodings with random positions are an
+        /// exception, because they draw positions for each forward pass. Not serialized if unset, like the two fields
+        /// below, so that keys of older records stay valid.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub micro_batch_size: Option<usize> = None,
+        /// Whether cheap activations are recomputed in the backward pass instead of stored: less memory, more time, the
+        /// same results.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        pub gradient_checkpointing: bool = false,
+        /// Optimizer and learning rate.
+        pub optimizer: OptimizerConfig = OptimizerConfig::default(),
+        /// Validation during the training; `None`: none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub validation: Option<ValidationConfig> = None,
+        /// Precision of matrix products. Not serialized if f32, so that keys of older records stay valid.
+        #[serde(skip_serializing_if = "is_default")]
+        pub precision: MatmulPrecision = MatmulPrecision::F32,
+    }
 }
 
 impl TrainConfig {
@@ -74,28 +74,28 @@ impl TrainConfig {
     }
 }
 
-/// Validation during training, on the first split of the task at the training length. Its samples are used neither in
-/// training nor in the final evaluation, except for text, whose validations and evaluations may share windows of the
-/// validation part.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ValidationConfig {
-    /// Steps between validations; `None`: only after the last step.
-    pub every_steps: Option<usize>,
-    /// Number of sequences per validation.
-    pub samples: usize,
-    /// Further splits that are validated at the same steps, such as `sparse`. They do not affect the training: the last
-    /// step, the chosen rates and the best weights follow from the first split alone.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub splits: Vec<String>,
-    /// Seed of these sequences; it must differ from `eval.seed`.
-    pub seed: u64,
-    /// Smallest exact match at which a validation counts as solved.
-    pub solved_exact_match: f64,
-    /// Number of consecutive solved validations after which the training counts as solved.
-    pub solved_checks: usize,
-    /// Early end of training once the task is solved; `None`: all steps are taken.
-    pub stop: Option<EarlyStop>,
+pe_zoo::settings! {
+    /// Validation during training, on the first split of the task at the training length. Its samples are used neither in
+    /// training nor in the final evaluation, except for text, whose validations and evaluations may share windows of the
+    /// validation part.
+    pub struct ValidationConfig {
+        /// Steps between validations; `None`: only after the last step.
+        pub every_steps: Option<usize> = None,
+        /// Number of sequences per validation.
+        pub samples: usize = 64,
+        /// Further splits that are validated at the same steps, such as `sparse`. They do not affect the training: the last
+        /// step, the chosen rates and the best weights follow from the first split alone.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub splits: Vec<String> = Vec::new(),
+        /// Seed of these sequences; it must differ from `eval.seed`.
+        pub seed: u64 = 2_000_003,
+        /// Smallest exact match at which a validation counts as solved.
+        pub solved_exact_match: f64 = 0.99,
+        /// Number of consecutive solved validations after which the training counts as solved.
+        pub solved_checks: usize = 2,
+        /// Early end of training once the task is solved; `None`: all steps are taken.
+        pub stop: Option<EarlyStop> = None,
+    }
 }
 
 /// Early stop of a training that is solved.
@@ -104,34 +104,4 @@ pub struct ValidationConfig {
 pub struct EarlyStop {
     /// Number of steps in which the learning rate falls linearly to 0 before the end.
     pub cooldown_steps: usize,
-}
-
-impl Default for ValidationConfig {
-    fn default() -> Self {
-        Self {
-            every_steps: None,
-            samples: 64,
-            splits: Vec::new(),
-            seed: 2_000_003,
-            solved_exact_match: 0.99,
-            solved_checks: 2,
-            stop: None,
-        }
-    }
-}
-
-impl Default for TrainConfig {
-    fn default() -> Self {
-        Self {
-            steps: 1000,
-            batch_size: 32,
-            len: 64,
-            curve_points: 50,
-            micro_batch_size: None,
-            gradient_checkpointing: false,
-            optimizer: OptimizerConfig::default(),
-            validation: None,
-            precision: MatmulPrecision::F32,
-        }
-    }
 }

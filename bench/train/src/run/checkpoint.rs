@@ -7,7 +7,6 @@
 mod checkpointer;
 mod file;
 mod folder;
-mod rng_state;
 mod state;
 
 pub use checkpointer::{Checkpointer, Moment, Resumed};

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, anyhow};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, GradientCheckpointingStrategy, Tensor, TensorData};
 
 use super::named::{NamedTensors, Stored, floats};
-use super::role::AutodiffRole;
 
 /// Tensors stored beside those of a parameter, such as the moments of an optimizer.
 pub trait Extras {
@@ -277,4 +276,39 @@ impl<W: Fn(&str) -> bool, E: Extras> ModuleMapper for Put<'_, W, E> {
     }
 
     keeps_path!();
+}
+
+/// Autodiff settings of a weight. A replacement needs the same settings to be combined with other tensors.
+pub(crate) struct AutodiffRole {
+    in_graph: bool,
+    learns: bool,
+    checkpointing: Option<GradientCheckpointingStrategy>,
+}
+
+impl AutodiffRole {
+    pub(crate) fn of<const D: usize>(weights: &Tensor<D>) -> Self {
+        Self {
+            in_graph: weights.is_autodiff(),
+            learns: weights.is_require_grad(),
+            checkpointing: weights.gradient_checkpointing_strategy(),
+        }
+    }
+
+    /// Returns the weights outside the autodiff graph.
+    pub(super) fn outside<const D: usize>(&self, weights: Tensor<D>) -> Tensor<D> {
+        if self.in_graph { weights.inner() } else { weights }
+    }
+
+    /// Applies the settings to weights from outside the autodiff graph.
+    pub(crate) fn take<const D: usize>(&self, weights: Tensor<D>) -> Tensor<D> {
+        if !self.in_graph {
+            return weights;
+        }
+        let weights = Tensor::from_inner(weights);
+        let weights = match self.checkpointing {
+            Some(strategy) => weights.with_gradient_checkpointing_strategy(strategy),
+            None => weights,
+        };
+        weights.set_require_grad(self.learns)
+    }
 }

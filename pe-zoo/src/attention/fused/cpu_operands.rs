@@ -5,8 +5,8 @@ use std::sync::Arc;
 use burn::backend::DispatchTensor;
 use burn::tensor::Tensor;
 
+use super::endless;
 use super::piecewise::{HostPieces, PiecewiseTensors, every_distance};
-use super::tables::endless;
 use crate::attention::reference::LogitInputs;
 use crate::kernels::cpu::modifiers::reflected_chunks;
 use crate::kernels::operands::{PiecewiseSlots, Slot};

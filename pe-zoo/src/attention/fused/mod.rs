@@ -6,7 +6,6 @@
 mod cpu_operands;
 mod operands;
 mod piecewise;
-mod tables;
 
 #[cfg(all(test, feature = "flex"))]
 mod tests;
@@ -18,6 +17,7 @@ use super::reference::LogitInputs;
 use crate::kernels::spec;
 use crate::kernels::{self, Kernels};
 use crate::ops::MatmulPrecision;
+use crate::score::Beyond;
 use crate::{Positions, ScoreMod};
 use operands::ModifierOperands;
 
@@ -85,4 +85,28 @@ pub(crate) fn attend(
         }
         _ => None,
     }
+}
+
+/// Returns the table in the form whose last entry holds for all greater distances; for
+/// [`Beyond::Zero`] an entry 0 is appended.
+fn endless(table: &Tensor<2>, beyond: Beyond) -> Tensor<2> {
+    match beyond {
+        Beyond::Last => table.clone(),
+        Beyond::Zero => {
+            let [rows, _entries] = table.dims();
+            Tensor::cat(vec![table.clone(), Tensor::zeros([rows, 1], &table.device())], 1)
+        }
+    }
+}
+
+/// Extends a table, whose last axis has the entries, to `to` entries by repeating the last one.
+fn stretched<const D: usize>(table: Tensor<D>, to: usize) -> Tensor<D> {
+    let mut shape = table.dims();
+    let entries = shape[D - 1];
+    if to == entries {
+        return table;
+    }
+    shape[D - 1] = to - entries;
+    let last = table.clone().slice_dim(D - 1, entries - 1..entries);
+    Tensor::cat(vec![table, last.expand(shape)], D - 1)
 }

@@ -9,7 +9,7 @@ use burn::tensor::{DType, Tensor};
 use super::cpu_operands::{self, CpuOperands};
 #[cfg(feature = "cube")]
 use super::piecewise::{DevicePieces, HiddenUnits, PiecewiseTensors, units};
-use super::tables::{endless, stretched};
+use super::{endless, stretched};
 #[cfg(feature = "cube")]
 use crate::Positions;
 use crate::ScoreMod;

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::fixtures::{assert_row, flat, input, printed};
-use crate::reference::{Heads, alibi, dape, fire, grape, kerple, sandwich};
+use crate::reference::{Heads, dape, distance, grape};
 use crate::testkit::close::{self, PRINTED, Tolerance};
 
 /// Tolerance for sums of a few products in f64, printed with fifteen decimals.
@@ -35,17 +35,17 @@ fn kerple_s_two_kernels() {
     let input = input();
     let (a, p) = ([0.5; 2], [1.5; 2]);
     let row = |bias| input.biased(&bias);
-    assert_row("kerple_log_p1.5_a0.5", &row(kerple::logarithmic(&input, &a, &p)));
-    assert_row("kerple_power_a0.5_p1.5", &row(kerple::power(&input, &a, &p)));
+    assert_row("kerple_log_p1.5_a0.5", &row(distance::kerple_logarithmic(&input, &a, &p)));
+    assert_row("kerple_power_a0.5_p1.5", &row(distance::kerple_power(&input, &a, &p)));
 }
 
 #[test]
 fn sandwich_of_four_channels() {
-    assert_row("sandwich_dbar4", &input().biased(&sandwich::bias(&input(), 4)));
+    assert_row("sandwich_dbar4", &input().biased(&distance::sandwich(&input(), 4)));
 }
 
-fn fire(initial_len: f64, negative_slope: f64) -> fire::ScalarFire {
-    fire::ScalarFire {
+fn fire(initial_len: f64, negative_slope: f64) -> distance::ScalarFire {
+    distance::ScalarFire {
         c: -0.2,
         threshold: -0.5 * initial_len,
         eps: 1e-6,
@@ -68,7 +68,7 @@ fn fire_on_both_sides_of_the_initial_length() {
 /// Values tabulated with nine decimals; the last one of (10, 0) was misprinted in the table.
 #[test]
 fn fire_s_normalised_distance_at_its_defaults() {
-    let fire = fire::ScalarFire { c: 0.1, threshold: 512.0, ..fire(512.0, 0.0) };
+    let fire = distance::ScalarFire { c: 0.1, threshold: 512.0, ..fire(512.0, 0.0) };
     for (i, j, expected) in [
         (0, 0, 0.0),
         (1, 0, 0.024_098_146),
@@ -111,7 +111,7 @@ fn dape_over_alibi_without_the_network_s_biases() {
     let input = input();
     let mixer =
         dape::ScalarMixer { inner_bias: vec![0.0; 4], outer_bias: vec![0.0; 2], ..mixer(4, 1) };
-    let base = alibi::bias(&input, &SLOPES);
+    let base = distance::alibi(&input, &SLOPES);
     assert_row("dape_alibi_w4", &dape::logits(&input, Some(&base), &mixer));
 }
 
@@ -119,7 +119,7 @@ fn dape_over_alibi_without_the_network_s_biases() {
 fn dape_over_nothing_and_over_learned_biases() {
     let input = input();
     assert_additive("dape_none", &dape::logits(&input, None, &mixer(2, 1)));
-    let kerple = kerple::logarithmic(&input, &[0.5, 0.2], &[1.5, 0.7]);
+    let kerple = distance::kerple_logarithmic(&input, &[0.5, 0.2], &[1.5, 0.7]);
     assert_additive("dape_kerple", &dape::logits(&input, Some(&kerple), &mixer(4, 1)));
     let fire = fire(512.0, 0.01).bias(&input);
     assert_additive("dape_fire", &dape::logits(&input, Some(&fire), &mixer(4, 1)));
@@ -128,7 +128,7 @@ fn dape_over_nothing_and_over_learned_biases() {
 #[test]
 fn dape_s_convolution_as_in_a_sequence_that_goes_on() {
     let input = input();
-    let base = alibi::bias(&input, &SLOPES);
+    let base = distance::alibi(&input, &SLOPES);
     assert_additive("dape_v2_alibi", &dape::logits(&input, Some(&base), &mixer(4, 3)));
 }
 

@@ -6,9 +6,7 @@ use serde_json::{Value, json};
 
 use super::{built, encoding};
 use crate::math::frequencies::inverse_frequencies;
-use crate::reference::{
-    Heads, ScalarInput, ScalarReference, alibi, attention, fire, grape, kerple, rope,
-};
+use crate::reference::{Heads, ScalarInput, ScalarReference, attention, distance, grape, rope};
 use crate::testkit::close::{self, Tolerance};
 use crate::testkit::problem::Problem;
 use crate::zoo::dape::Dape;
@@ -38,8 +36,8 @@ fn compare(a: &Heads, b: &Heads) -> Result<(), String> {
 #[test]
 fn kerple_s_power_kernel_with_exponent_one_is_alibi() {
     let input = input();
-    let power = kerple::power(&input, &SLOPES, &[1.0; 2]);
-    compare(&power, &alibi::bias(&input, &SLOPES)).unwrap();
+    let power = distance::kerple_power(&input, &SLOPES, &[1.0; 2]);
+    compare(&power, &distance::alibi(&input, &SLOPES)).unwrap();
 }
 
 #[test]
@@ -54,15 +52,17 @@ fn grape_a_with_gates_that_are_always_open_alike_is_alibi() {
     ] {
         let omega = [(1.0 / gate).exp_m1().ln(); 2];
         let logits = grape::additive(&input, &SLOPES, &omega, &gates, None);
-        compare(&logits, &alibi::logits(&input, &SLOPES)).unwrap();
+        compare(&logits, &distance::alibi_logits(&input, &SLOPES)).unwrap();
     }
 }
 
 #[test]
 fn alibi_by_column_and_alibi_by_distance_give_the_same_weights() {
     let input = input();
-    let (columns, distances) =
-        (alibi::logits_by_column(&input, &SLOPES), alibi::logits(&input, &SLOPES));
+    let (columns, distances) = (
+        distance::alibi_logits_by_column(&input, &SLOPES),
+        distance::alibi_logits(&input, &SLOPES),
+    );
     compare(&attention::softmax(&columns), &attention::softmax(&distances)).unwrap();
     assert!(compare(&columns, &distances).is_err());
 }
@@ -92,7 +92,7 @@ fn dape_whose_second_layer_is_zero_is_its_base() {
 
 #[test]
 fn fire_tells_shifts_apart_past_its_threshold_and_not_before() {
-    let fire = |threshold: f64| fire::ScalarFire {
+    let fire = |threshold: f64| distance::ScalarFire {
         c: 0.1,
         threshold,
         eps: 1e-6,

@@ -9,7 +9,7 @@ use super::{BROKEN, Choice, combination};
 use crate::card::Card;
 use crate::encoding::{LayerContext, ScoreContext, StateContext, Update};
 use crate::reference::attention::{mix, softmax};
-use crate::reference::{Heads, ScalarInput, ScalarLayer, ScalarReference, score};
+use crate::reference::{Heads, ScalarInput, ScalarLayer, ScalarReference, decay};
 use crate::testkit::{Check, conforms};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState};
 
@@ -124,7 +124,7 @@ impl PositionEncoding for Saboteur {
 
 impl ScalarReference for Saboteur {
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
-        score::decay(input, &vec![vec![0.0; input.positions.len()]; input.q.len()])
+        decay::forgetting(input, &vec![vec![0.0; input.positions.len()]; input.q.len()])
     }
 
     fn scalar_stack(&self, layers: &[ScalarLayer]) -> Vec<Heads> {
@@ -132,7 +132,7 @@ impl ScalarReference for Saboteur {
         let mut own = vec![vec![0.0; tokens]; self.heads];
         let mut all = Vec::new();
         for layer in layers {
-            let weights = softmax(&score::decay(&layer.input, &own));
+            let weights = softmax(&decay::forgetting(&layer.input, &own));
             let columns = own.iter().map(|head| head.iter().map(|n| vec![*n]).collect()).collect();
             let mixed = mix(&weights, &columns);
             for (h, head) in own.iter_mut().enumerate() {

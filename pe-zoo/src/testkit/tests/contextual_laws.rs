@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{built, encoding};
 use crate::reference::cope::{self, GateSide};
-use crate::reference::{Heads, ScalarInput, ScalarReference, alibi, attention, dot};
+use crate::reference::{Heads, ScalarInput, ScalarReference, attention, distance, dot};
 use crate::score::LogitScaling;
 use crate::testkit::close::{self, Tolerance};
 use crate::testkit::problem::Problem;
@@ -81,10 +81,11 @@ fn open_gates_make_cope_alibi_alibi() {
         let slopes = slopes.values(DIMS.heads);
         let minus = pe("cope-alibi", json!({ "slopes": name })).scalar().scalar_logits(&input);
         // p = i - j + 1, and the constant cancels.
-        assert_same_weights(&minus, &alibi::logits(&input, &slopes), SATURATED);
+        assert_same_weights(&minus, &distance::alibi_logits(&input, &slopes), SATURATED);
         let plus = pe("cope-alibi", json!({ "slopes": name, "sign": "plus" }));
         let bonus = slopes.iter().map(|slope| -slope).collect::<Vec<_>>();
-        let (plus, bonus) = (plus.scalar().scalar_logits(&input), alibi::logits(&input, &bonus));
+        let (plus, bonus) =
+            (plus.scalar().scalar_logits(&input), distance::alibi_logits(&input, &bonus));
         assert_same_weights(&plus, &bonus, SATURATED);
     }
 }
@@ -96,7 +97,7 @@ fn open_gates_make_cope_mlp_a_function_of_the_distance() {
     let logits = pe.scalar_logits(&input);
     let numbers = crate::testkit::close::numbers;
     let network = &pe.networks[0];
-    let perceptron = crate::reference::cope_mlp::ScalarPerceptron {
+    let perceptron = crate::reference::cope::ScalarPerceptron {
         w1: numbers(network.w1.val()),
         b1: numbers(network.b1.val()),
         w2: crate::reference::table_f64(&network.w2),

@@ -5,7 +5,7 @@ mod rotary;
 use serde_json::Value;
 
 use crate::reference::cope::GateSide;
-use crate::reference::{Heads, ScalarInput, alibi, cope, fox, path, relative, score};
+use crate::reference::{Heads, ScalarInput, cope, decay, distance, path, relative};
 use crate::score::{Current, LogitScaling, Remainder};
 use crate::testkit::close::{self, PRINTED};
 use crate::zoo::alibi::Slopes;
@@ -85,7 +85,7 @@ fn nope_is_the_plain_dot_product() {
 
 #[test]
 fn alibi_with_the_authors_slopes() {
-    assert_row("alibi", &alibi::logits(&input(), &Slopes::Authors.values(2)));
+    assert_row("alibi", &distance::alibi_logits(&input(), &Slopes::Authors.values(2)));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn cope_positions_and_three_forms_of_its_logits() {
 #[test]
 fn stick_breaking_weights_and_remainders() {
     let mut weights =
-        score::stick_breaking(&input().plain(), Current::Excluded, Remainder::OwnToken);
+        decay::stick_breaking(&input().plain(), Current::Excluded, Remainder::OwnToken);
     let remainders = weights.iter_mut().map(|head| {
         let own = head.iter_mut().map(|row| row.pop().unwrap()).collect();
         vec![own]
@@ -130,8 +130,8 @@ fn fox_with_gates_that_follow_a_sine() {
     let gate_logits = per_token(|h, t| 0.5 + 0.3 * (t + h).sin());
     let x = (0..5).map(|t| vec![gate_logits[0][t], gate_logits[1][t]]).collect();
     let weight = vec![vec![1.0, 0.0], vec![0.0, 1.0]];
-    let log_forget = fox::log_forget(&x, &weight, &[0.0, 0.0]);
-    assert_row("fox", &score::decay(&input(), &log_forget));
+    let log_forget = decay::log_forget(&x, &weight, &[0.0, 0.0]);
+    assert_row("fox", &decay::forgetting(&input(), &log_forget));
 }
 
 #[test]

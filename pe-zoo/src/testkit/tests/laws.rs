@@ -81,7 +81,7 @@ fn capped_and_plain_relative_agree_within_the_table_and_differ_past_it() {
 fn decay_by_a_constant_is_alibi() {
     let slopes = crate::zoo::alibi::Slopes::Authors.values(DIMS.heads);
     let forget = slopes.iter().map(|slope| vec![-slope; 11]).collect::<Vec<_>>();
-    let decayed = crate::reference::score::decay(&input(), &forget);
+    let decayed = crate::reference::decay::forgetting(&input(), &forget);
     let alibi = logits(&pe("alibi", serde_json::json!({})));
     let decayed = decayed.into_iter().flatten().flatten().collect::<Vec<_>>();
     close::compare(&decayed, &alibi, EXACT).unwrap();

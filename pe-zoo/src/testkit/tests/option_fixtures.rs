@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::fixtures::{flat, input, printed};
 use crate::math::buckets;
-use crate::reference::dynamic_position_bias::{self, ScalarLinear};
-use crate::reference::relative_profiles::{self, ScalarProfiles};
-use crate::reference::{Heads, Tokens, attention, fox, kerple, pope, rope_scaling, score, xpos};
+use crate::reference::distance::ScalarLinear;
+use crate::reference::relative::ScalarProfiles;
+use crate::reference::{Heads, Tokens, attention, decay, distance, relative, rope, rope_scaling};
 use crate::rotary::Scaling;
 use crate::testkit::close::{self, Tolerance};
 
@@ -38,9 +38,13 @@ fn table([a, b]: [u8; 2], f: impl Fn(f64, f64) -> f64) -> Tokens {
 fn kerple_s_weight_form() {
     let input = input();
     let (a, p) = ([0.5, 0.2], [1.5, 0.7]);
-    let weighted = |bias: &Heads| kerple::weighted(&input, bias, &[0.3, 0.05], &[0.8, 1.7]);
-    assert_rows("kerple_weighted_power", &weighted(&kerple::power(&input, &a, &p)));
-    assert_rows("kerple_weighted_logarithmic", &weighted(&kerple::logarithmic(&input, &a, &p)));
+    let weighted =
+        |bias: &Heads| distance::kerple_weighted(&input, bias, &[0.3, 0.05], &[0.8, 1.7]);
+    assert_rows("kerple_weighted_power", &weighted(&distance::kerple_power(&input, &a, &p)));
+    assert_rows(
+        "kerple_weighted_logarithmic",
+        &weighted(&distance::kerple_logarithmic(&input, &a, &p)),
+    );
     assert_rows("kerple_weight_alone", &weighted(&input.map(|_, _, _, _| 0.0)));
 }
 
@@ -58,7 +62,7 @@ fn dynamic_position_bias_of_distances_and_of_their_logarithms() {
         [("dynamic_position_bias_linear", false), ("dynamic_position_bias_log", true)]
     {
         let input = input();
-        assert_rows(name, &input.biased(&dynamic_position_bias::bias(&input, &maps, logarithm)));
+        assert_rows(name, &input.biased(&distance::dynamic(&input, &maps, logarithm)));
     }
 }
 
@@ -66,7 +70,7 @@ fn dynamic_position_bias_of_distances_and_of_their_logarithms() {
 fn fox_with_gates_of_pairs() {
     let projection = |f: fn(f64) -> f64| table([8, 6], |c, o| f(0.3 + 0.91 * c + 0.37 * o));
     let input = input();
-    let bias = fox::per_row_bias(&input, &projection(f64::sin), &projection(f64::cos), 2);
+    let bias = decay::per_row_bias(&input, &projection(f64::sin), &projection(f64::cos), 2);
     assert_rows("fox_per_row", &input.biased(&bias));
 }
 
@@ -80,7 +84,7 @@ fn relative_profiles_with_and_without_an_effect_of_the_limit() {
             limit,
         };
         let input = input();
-        assert_rows(name, &input.biased(&relative_profiles::bias(&input, &learned)));
+        assert_rows(name, &input.biased(&relative::profiles(&input, &learned)));
     }
 }
 
@@ -88,7 +92,7 @@ fn relative_profiles_with_and_without_an_effect_of_the_limit() {
 fn fox_within_a_window() {
     let input = input();
     let log_forget = table([2, 5], |h, t| -(1.0 + (-0.5 - 0.3 * (t + h).sin()).exp()).ln());
-    let logits = score::decay(&input, &log_forget);
+    let logits = decay::forgetting(&input, &log_forget);
     let windowed = crate::zoo::window::windowed(&input, &logits, 3);
     assert_rows("fox_window_3_weights", &attention::softmax(&windowed));
 }
@@ -96,8 +100,8 @@ fn fox_within_a_window() {
 #[test]
 fn pope_with_two_of_four_channels() {
     let phases = table([2, 2], |h, c| -(0.2 * (h + 1.0) + 0.1 * c));
-    assert_rows("pope_partial", &pope::logits(&input(), 1e4, &phases));
-    let transformed = pope::transformed(&input(), 1e4, &phases);
+    assert_rows("pope_partial", &rope::pope_logits(&input(), 1e4, &phases));
+    let transformed = rope::pope(&input(), 1e4, &phases);
     assert_rows("pope_partial", &transformed.plain());
 }
 
@@ -108,7 +112,7 @@ fn xpos_around_a_centre() {
         .collect::<Vec<_>>();
     // torchscale's centre of five positions.
     let centre = crate::zoo::xpos::Centre::Torchscale.of(&[0, 1, 2, 3, 4]);
-    let transformed = xpos::transformed(&input(), &frequencies, 512.0, centre, true);
+    let transformed = rope::xpos(&input(), &frequencies, 512.0, centre, true);
     assert_rows("xpos_centre_3_queries", &transformed.q);
     assert_rows("xpos_centre_3_keys", &transformed.k);
 }

@@ -4,7 +4,7 @@ use burn::tensor::{Device, Int, Tensor};
 
 use crate::attention::{Weights, attend};
 use crate::reference::cope::{self, GateSide};
-use crate::reference::{Heads, ScalarInput, attention, score};
+use crate::reference::{Heads, ScalarInput, attention, decay};
 use crate::score::{
     Beyond, Contextual, ContextualFunction, Current, GateSource, LogitScaling, Remainder,
     StepPrices, StickBreakingRule,
@@ -116,7 +116,7 @@ fn decay_adds_the_sum_of_log_forgetting_between_the_two_tokens() {
     let log_forget = (0..DIMS.heads)
         .map(|h| (0..TOKENS).map(|t| -0.1 * ((h + 2 * t) as f64).cos().abs()).collect())
         .collect::<Vec<Vec<f64>>>();
-    let weights = attention::softmax(&score::decay(&case.input, &log_forget));
+    let weights = attention::softmax(&decay::forgetting(&case.input, &log_forget));
     let flat = log_forget.iter().flatten().map(|x| *x as f32).collect::<Vec<_>>();
     let cumulative = Tensor::<1>::from_data(flat.as_slice(), &case.device)
         .reshape([1, DIMS.heads, TOKENS])
@@ -136,7 +136,7 @@ fn stick_breaking_replaces_the_softmax() {
     let case = Case::new();
     for settings in STICKS {
         let weights =
-            score::stick_breaking(&case.input.plain(), settings.current, settings.remainder);
+            decay::stick_breaking(&case.input.plain(), settings.current, settings.remainder);
         case.assert(&ScoreMod::StickBreaking(settings), &weights);
     }
 }
@@ -159,7 +159,7 @@ fn stick_breaking_with_huge_logits_stays_finite_and_right() {
         case.problem.k = vec![case.input.k.clone()];
         for settings in STICKS {
             let weights =
-                score::stick_breaking(&case.input.plain(), settings.current, settings.remainder);
+                decay::stick_breaking(&case.input.plain(), settings.current, settings.remainder);
             case.assert(&ScoreMod::StickBreaking(settings), &weights);
         }
     }
@@ -202,7 +202,7 @@ fn stick_breaking_breaks_logits_with_all_that_is_added_to_them() {
             input.k[h][t].extend([1.0, *position as f64]);
         }
     }
-    let weights = score::stick_breaking(&input.plain(), Current::Excluded, Remainder::Dropped);
+    let weights = decay::stick_breaking(&input.plain(), Current::Excluded, Remainder::Dropped);
     let modifier = ScoreMod::Sum(vec![
         ScoreMod::StickBreaking(STICKS[0]),
         ScoreMod::Slope(Tensor::from_data(slopes, &case.device)),
@@ -227,7 +227,7 @@ fn products_stand_in_for_the_dot_products_in_logits_and_not_in_gates() {
     let sticks = ScoreMod::Sum(vec![products.clone(), ScoreMod::StickBreaking(STICKS[0])]);
     case.assert(
         &sticks,
-        &score::stick_breaking(&input.plain(), Current::Excluded, Remainder::Dropped),
+        &decay::stick_breaking(&input.plain(), Current::Excluded, Remainder::Dropped),
     );
 
     let positions = cope::positions(&case.input, 3.0, LogitScaling::Equation, GateSide::Keys);

@@ -105,7 +105,7 @@ fn the_second_layer_equals_its_scalar_loop() {
     let own = problem.x[0].iter().map(|x| -x[0] * x[0]).collect::<Vec<_>>();
     let first = vec![own.clone(); DIMS.heads];
     let weights =
-        crate::reference::attention::softmax(&crate::reference::score::decay(&input, &first));
+        crate::reference::attention::softmax(&crate::reference::decay::forgetting(&input, &first));
     let second = (0..DIMS.heads)
         .map(|h| {
             (0..TOKENS)
@@ -117,7 +117,7 @@ fn the_second_layer_equals_its_scalar_loop() {
         })
         .collect::<Vec<Vec<f64>>>();
     let weights =
-        crate::reference::attention::softmax(&crate::reference::score::decay(&input, &second));
+        crate::reference::attention::softmax(&crate::reference::decay::forgetting(&input, &second));
     let expected = crate::reference::attention::mix(&weights, &input.v);
     let expected = expected.into_iter().flatten().flatten().collect::<Vec<_>>();
     close::compare(&two_layers(&problem, TOKENS, &device), &expected, F32).unwrap();

@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::encoding::{ScoreContext, StateContext};
 use crate::ops::linear;
 use crate::parts::by_head;
-use crate::reference::{Heads, ScalarInput, fox, table_f64};
+use crate::reference::{Heads, ScalarInput, decay, table_f64};
 use crate::score::StepPrices;
 use crate::{Dims, ScoreMod, init};
 
@@ -64,6 +64,6 @@ impl PerRow {
     /// Computes the sum of the logarithms of the gates of every pair in scalar f64.
     pub(super) fn scalar_bias(&self, input: &ScalarInput) -> Heads {
         let table = |sets: &[Param<Tensor<2>>]| table_f64(&sets[input.layer]);
-        fox::per_row_bias(input, &table(&self.rows), &table(&self.keys), self.heads)
+        decay::per_row_bias(input, &table(&self.rows), &table(&self.keys), self.heads)
     }
 }

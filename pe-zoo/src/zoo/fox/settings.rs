@@ -6,19 +6,14 @@ use super::Fox;
 use crate::settings::check_size;
 use crate::{PeError, PositionEncoding};
 
-/// Time constants of the heads in tokens, log-spaced from the first head to the last.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct DecayTimes {
-    /// Time constant of the first head, in tokens.
-    pub tau_min: f64,
-    /// Time constant of the last head, in tokens.
-    pub tau_max: f64,
-}
-
-impl Default for DecayTimes {
-    fn default() -> Self {
-        Self { tau_min: 2.0, tau_max: 128.0 }
+crate::settings! {
+    /// Time constants of the heads in tokens, log-spaced from the first head to the last.
+    #[derive(Copy)]
+    pub struct DecayTimes {
+        /// Time constant of the first head, in tokens.
+        pub tau_min: f64 = 2.0,
+        /// Time constant of the last head, in tokens.
+        pub tau_max: f64 = 128.0,
     }
 }
 
@@ -70,17 +65,11 @@ fn eight() -> usize {
     8
 }
 
-/// Settings of forgetting attention.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FoxConfig {
-    /// Input of the forget gates, and whether they are learned.
-    pub gates: ForgetGate,
-}
-
-impl Default for FoxConfig {
-    fn default() -> Self {
-        Self { gates: ForgetGate::Full { bias: open() } }
+crate::settings! {
+    /// Settings of forgetting attention.
+    pub struct FoxConfig {
+        /// Input of the forget gates, and whether they are learned.
+        pub gates: ForgetGate = ForgetGate::Full { bias: open() },
     }
 }
 

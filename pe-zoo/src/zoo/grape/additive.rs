@@ -43,19 +43,13 @@ impl GateInput {
     }
 }
 
-/// Settings of GRAPE-A: gate and normalisation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct AdditiveConfig {
-    /// Which of key and query determines the slope.
-    pub gate: GateInput,
-    /// Whether queries and keys are normalised first.
-    pub qk_norm: QkNorm,
-}
-
-impl Default for AdditiveConfig {
-    fn default() -> Self {
-        Self { gate: GateInput::Key, qk_norm: QkNorm::None }
+crate::settings! {
+    /// Settings of GRAPE-A: gate and normalisation.
+    pub struct AdditiveConfig {
+        /// Which of key and query determines the slope.
+        pub gate: GateInput = GateInput::Key,
+        /// Whether queries and keys are normalised first.
+        pub qk_norm: QkNorm = QkNorm::None,
     }
 }
 

@@ -4,11 +4,9 @@ use burn::module::{Module, Param};
 use burn::tensor::activation::sigmoid;
 use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 
-use super::multiplicative::HeadSharing;
+use super::multiplicative::{HeadSharing, check_rotation, stored_frequencies};
 use super::norm::{QkNorm, QkNorms};
-use super::rotation::{self, stored_frequencies};
 use crate::card::Card;
 use crate::encoding::{LayerContext, StateContext};
 use crate::ops::linear;
@@ -23,21 +21,15 @@ const GATE_SCALE: f64 = 16.0;
 /// gate is a sigmoid.
 const GATE_BIAS: f32 = -6.907_255;
 
-/// Settings of contextual GRAPE-M.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ContextualConfig {
-    /// Base of RoPE's frequencies, the initial values of the learned ones.
-    pub base: f64,
-    /// Whether heads share a token's step.
-    pub phase: HeadSharing,
-    /// Whether queries and keys are normalised after the rotation.
-    pub qk_norm: QkNorm,
-}
-
-impl Default for ContextualConfig {
-    fn default() -> Self {
-        Self { base: 1e4, phase: HeadSharing::AllHeads, qk_norm: QkNorm::Rms }
+crate::settings! {
+    /// Settings of contextual GRAPE-M.
+    pub struct ContextualConfig {
+        /// Base of RoPE's frequencies, the initial values of the learned ones.
+        pub base: f64 = 1e4,
+        /// Whether heads share a token's step.
+        pub phase: HeadSharing = HeadSharing::AllHeads,
+        /// Whether queries and keys are normalised after the rotation.
+        pub qk_norm: QkNorm = QkNorm::Rms,
     }
 }
 
@@ -77,7 +69,7 @@ impl PositionEncoding for ContextualRotation {
     }
 
     fn check(settings: &ContextualConfig, dims: &Dims) -> Result<(), PeError> {
-        rotation::check(settings.base, dims)
+        check_rotation(settings.base, dims)
     }
 
     fn build(

@@ -5,12 +5,13 @@ use burn::tensor::{Device, Tensor, TensorData};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use super::Grape;
 use super::norm::{QkNorm, QkNorms};
-use super::rotation::{self, stored_frequencies};
 use crate::card::Card;
 use crate::encoding::LayerContext;
+use crate::math::frequencies::{check_base, inverse_frequencies};
 use crate::reference::{self, ScalarInput, ScalarReference, grape, table_f64};
-use crate::rotary::Rotation;
+use crate::rotary::{Rotation, check_pairs};
 use crate::settings::check_above_zero;
 use crate::{Cost, Dims, PeError, PositionEncoding, init};
 
@@ -33,23 +34,17 @@ impl HeadSharing {
     }
 }
 
-/// Settings of GRAPE-M: frequencies and normalisation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MultiplicativeConfig {
-    /// Base of RoPE's frequencies, the initial values of the learned ones.
-    pub base: f64,
-    /// Whether heads share frequencies.
-    pub spectrum: HeadSharing,
-    /// Factor by which log-frequencies are multiplied for storage.
-    pub storage: f64,
-    /// Whether queries and keys are normalised after the rotation.
-    pub qk_norm: QkNorm,
-}
-
-impl Default for MultiplicativeConfig {
-    fn default() -> Self {
-        Self { base: 1e4, spectrum: HeadSharing::AllHeads, storage: 16.0, qk_norm: QkNorm::None }
+crate::settings! {
+    /// Settings of GRAPE-M: frequencies and normalisation.
+    pub struct MultiplicativeConfig {
+        /// Base of RoPE's frequencies, the initial values of the learned ones.
+        pub base: f64 = 1e4,
+        /// Whether heads share frequencies.
+        pub spectrum: HeadSharing = HeadSharing::AllHeads,
+        /// Factor by which log-frequencies are multiplied for storage.
+        pub storage: f64 = 16.0,
+        /// Whether queries and keys are normalised after the rotation.
+        pub qk_norm: QkNorm = QkNorm::None,
     }
 }
 
@@ -88,7 +83,7 @@ impl PositionEncoding for Multiplicative {
 
     fn check(settings: &MultiplicativeConfig, dims: &Dims) -> Result<(), PeError> {
         check_above_zero(Self::CARD.id, "variant.storage", settings.storage)?;
-        rotation::check(settings.base, dims)
+        check_rotation(settings.base, dims)
     }
 
     fn build(
@@ -165,4 +160,15 @@ impl ScalarReference for Multiplicative {
     fn scalar_logits(&self, input: &ScalarInput) -> reference::Heads {
         self.scalar_transformed(input).plain()
     }
+}
+
+/// Computes logarithms of RoPE's frequencies, times `storage`.
+pub(super) fn stored_frequencies(base: f64, head_dim: usize, storage: f64) -> Vec<f32> {
+    inverse_frequencies(base, head_dim).iter().map(|f| (f.ln() * storage) as f32).collect()
+}
+
+/// Refuses sizes that neither rotating variant can use.
+pub(super) fn check_rotation(base: f64, dims: &Dims) -> Result<(), PeError> {
+    check_pairs(Grape::CARD.id, dims.head_dim)?;
+    check_base(Grape::CARD.id, "variant.base", base)
 }

@@ -3,7 +3,6 @@
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 
 use super::norm::{QkNorm, QkNorms};
 use crate::card::Card;
@@ -19,19 +18,13 @@ use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState, init};
 /// Constant added to the mean of squares of `p`: PyTorch's default for f32.
 const EPS: f64 = f32::EPSILON as f64;
 
-/// Settings of GRAPE-AP: channels and normalisation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct AdditivePathConfig {
-    /// Number of channels of `p` per head; even.
-    pub dim: usize,
-    /// Whether queries and keys are normalised.
-    pub qk_norm: QkNorm,
-}
-
-impl Default for AdditivePathConfig {
-    fn default() -> Self {
-        Self { dim: 8, qk_norm: QkNorm::Rms }
+crate::settings! {
+    /// Settings of GRAPE-AP: channels and normalisation.
+    pub struct AdditivePathConfig {
+        /// Number of channels of `p` per head; even.
+        pub dim: usize = 8,
+        /// Whether queries and keys are normalised.
+        pub qk_norm: QkNorm = QkNorm::Rms,
     }
 }
 

@@ -9,7 +9,7 @@ use super::settings::{ConvActivation, Filter, Gate, Map, SelectiveRopeConfig};
 use crate::count::CountedMatmul;
 use crate::ops::{causal_convolution, linear, unit_norm};
 use crate::parts::by_head;
-use crate::reference::{Heads, Tokens, selective_rope as scalar, table_f64, values_f64};
+use crate::reference::{Heads, Tokens, rope as scalar, table_f64, values_f64};
 use crate::{Dims, init};
 
 /// Term added to the squared length of a slice, as in the authors' library.

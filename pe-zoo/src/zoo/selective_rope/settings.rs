@@ -148,31 +148,19 @@ impl Temperature {
     }
 }
 
-/// Settings of Selective RoPE.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SelectiveRopeConfig {
-    /// Map from tokens to steps.
-    pub map: Map,
-    /// Filter over the steps of neighbouring tokens.
-    pub filter: Filter,
-    /// Whether a learned positive step is added to each step.
-    pub bias: bool,
-    /// Gate that multiplies the steps.
-    pub gate: Gate,
-    /// Temperatures of the pairs.
-    pub temperature: Temperature,
-}
-
-impl Default for SelectiveRopeConfig {
-    fn default() -> Self {
-        Self {
-            map: Map::LowRank { rank: 32 },
-            filter: Filter::Convolution { kernel: 4, activation: ConvActivation::None },
-            bias: false,
-            gate: Gate::None {},
-            temperature: Temperature::Rope { base: half_a_million(), largest: 1.0 },
-        }
+crate::settings! {
+    /// Settings of Selective RoPE.
+    pub struct SelectiveRopeConfig {
+        /// Map from tokens to steps.
+        pub map: Map = Map::LowRank { rank: 32 },
+        /// Filter over the steps of neighbouring tokens.
+        pub filter: Filter = Filter::Convolution { kernel: 4, activation: ConvActivation::None },
+        /// Whether a learned positive step is added to each step.
+        pub bias: bool = false,
+        /// Gate that multiplies the steps.
+        pub gate: Gate = Gate::None {},
+        /// Temperatures of the pairs.
+        pub temperature: Temperature = Temperature::Rope { base: half_a_million(), largest: 1.0 },
     }
 }
 

@@ -60,34 +60,21 @@ impl TrainingShift {
     }
 }
 
-/// Settings of the TAPE encoding.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TapeConfig {
-    /// Base of the frequencies: the slowest pair completes a turn in about `2 pi base` positions.
-    pub base: f64,
-    /// Update of the state by the attention.
-    pub attention_update: AttentionUpdate,
-    /// Update of the state by the feed-forward block.
-    pub feed_forward_update: FeedForwardUpdate,
-    /// Components that the updates mix.
-    pub form: Mixing,
-    /// Scaling of the initial angles for sequences longer than in training.
-    pub scaling: Scaling,
-    /// First position of a sequence in training.
-    pub training_shift: TrainingShift,
-}
-
-impl Default for TapeConfig {
-    fn default() -> Self {
-        Self {
-            base: 10_000.0,
-            attention_update: AttentionUpdate::Code,
-            feed_forward_update: FeedForwardUpdate::On { position_size: None },
-            form: Mixing::Tensor,
-            scaling: Scaling::None,
-            training_shift: TrainingShift::Random { max: None },
-        }
+crate::settings! {
+    /// Settings of the TAPE encoding.
+    pub struct TapeConfig {
+        /// Base of the frequencies: the slowest pair completes a turn in about `2 pi base` positions.
+        pub base: f64 = 10_000.0,
+        /// Update of the state by the attention.
+        pub attention_update: AttentionUpdate = AttentionUpdate::Code,
+        /// Update of the state by the feed-forward block.
+        pub feed_forward_update: FeedForwardUpdate = FeedForwardUpdate::On { position_size: None },
+        /// Components that the updates mix.
+        pub form: Mixing = Mixing::Tensor,
+        /// Scaling of the initial angles for sequences longer than in training.
+        pub scaling: Scaling = Scaling::None,
+        /// First position of a sequence in training.
+        pub training_shift: TrainingShift = TrainingShift::Random { max: None },
     }
 }
 

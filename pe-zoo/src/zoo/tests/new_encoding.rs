@@ -25,7 +25,6 @@
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
 use crate::encoding::ScoreContext;
@@ -33,17 +32,11 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, values_f64};
 use crate::settings::check_above_zero;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
-/// Settings of NewEncoding, as suites write them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct NewEncodingConfig {
-    /// Initial value of every slope.
-    pub slope: f64,
-}
-
-impl Default for NewEncodingConfig {
-    fn default() -> Self {
-        Self { slope: 0.1 }
+crate::settings! {
+    /// Settings of NewEncoding, as suites write them.
+    pub struct NewEncodingConfig {
+        /// Initial value of every slope.
+        pub slope: f64 = 0.1,
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use polars::prelude::PolarsError;
 use serde_json::Value;
 
+use super::CompareError;
 use super::comparison::{ComparedEncoding, Request};
-use super::error::CompareError;
 use crate::frame::Frames;
 use crate::grid::{ChosenBy, GridChoice, GridSelection, WorkloadGrid, select_grid_values};
 use records::number::joined;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::Thresholds;
 use super::matching::MatchedCell;
-use super::thresholds::Thresholds;
 use super::verdict::{CostChange, CostIncrease, NightlyVerdict, STEP};
 use records::RunRecord;
 use stats::Estimate;

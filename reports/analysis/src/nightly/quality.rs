@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::Thresholds;
 use super::matching::MatchedCell;
-use super::thresholds::Thresholds;
 use super::verdict::{NightlyVerdict, QualityChange, Scope};
 use crate::contrast::{Contrast, ContrastSide, judge as judge_contrasts};
 use crate::evaluated::{SeedRun, mean_chance};

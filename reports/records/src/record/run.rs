@@ -8,11 +8,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::eval::{EvalPoint, SkippedEval};
-use super::gates::GateScore;
+use super::eval::{EvalPoint, GateScore, SkippedEval};
 use super::json_float;
-use super::train::TrainSummary;
-use super::weights::KeptWeights;
+use super::train::{KeptWeights, TrainSummary};
 
 /// Schema that this crate writes, and the newest one that it reads.
 pub const SCHEMA: u32 = 5;
@@ -333,4 +331,20 @@ impl RunRecord {
         let evaluated = self.evaluated_by.as_ref().map(|program| &program.started_utc);
         (evaluated.unwrap_or(&self.started_utc), &self.key)
     }
+}
+
+/// Maps each key to its newest record: the one started last, and among those started at the same time the one
+/// with the greatest cell key.
+pub fn newest_by<'a, K: Ord>(
+    records: impl IntoIterator<Item = &'a RunRecord>,
+    key: impl Fn(&'a RunRecord) -> K,
+) -> BTreeMap<K, &'a RunRecord> {
+    let mut newest: BTreeMap<K, &RunRecord> = BTreeMap::new();
+    for record in records {
+        let held = newest.entry(key(record)).or_insert(record);
+        if record.started() > held.started() {
+            *held = record;
+        }
+    }
+    newest
 }

@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::bits;
-use super::json_float;
 use super::outcomes::{Answers, Outcomes};
+use super::{bits, json_float};
 
 /// One mark for each question of an evaluation: whether it lies outside of the training distribution in the way that its
 /// evaluation does, by its length or by its split.

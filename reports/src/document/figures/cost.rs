@@ -2,8 +2,7 @@
 
 use super::lengths::{CHANCE, scale_of};
 use super::series::{drawn, note, series_of};
-use crate::document::figure::Figure;
-use crate::document::plot::{Axis, Plot, Point, Scatter, Series};
+use crate::document::plot::{Axis, Figure, Plot, Point, Scatter, Series};
 use crate::document::scale::Scale;
 use analysis::ranking::{Rank, Ranking};
 use analysis::{EncodingCost, Report, Workload};

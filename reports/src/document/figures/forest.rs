@@ -1,7 +1,6 @@
 //! Forest plots: differences with their intervals, and which side is better.
 
-use crate::document::figure::Figure;
-use crate::document::plot::{Axis, Dots, Plot, Point, Series};
+use crate::document::plot::{Axis, Dots, Figure, Plot, Point, Series};
 use crate::document::scale::Scale;
 use analysis::ranking::{RankedPair, separable};
 use analysis::{

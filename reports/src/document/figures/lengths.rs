@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::series::{drawn, note, series_of};
-use crate::document::figure::Figure;
-use crate::document::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
+use crate::document::plot::{Axis, Dots, Figure, Lines, Marks, Plot, Point, Series};
 use crate::document::scale::Scale;
 use analysis::aggregate::Aggregate;
 use analysis::{Report, Workload};

@@ -1,7 +1,6 @@
 //! Heat map of all encodings and all workloads with exact match.
 
-use crate::document::figure::Figure;
-use crate::document::plot::{MatrixCell, MatrixRow, Plot, ShareMatrix};
+use crate::document::plot::{Figure, MatrixCell, MatrixRow, Plot, ShareMatrix};
 use analysis::ranking::{EncodingResult, Rank, Ranking};
 use analysis::{Overall, Report, Workload};
 use records::Metric;

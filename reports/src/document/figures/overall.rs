@@ -2,8 +2,7 @@
 
 use super::lengths::CHANCE;
 use super::series::dot;
-use crate::document::figure::Figure;
-use crate::document::plot::{Axis, Dots, Plot};
+use crate::document::plot::{Axis, Dots, Figure, Plot};
 use crate::document::scale::Scale;
 use analysis::{Overall, Report, YARDSTICK};
 use records::number::{listed, percent, points, value_and_interval};

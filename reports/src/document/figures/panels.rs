@@ -2,8 +2,7 @@
 
 use super::lengths::{chance, series_by_encoding};
 use super::series::coloured;
-use crate::document::figure::Figure;
-use crate::document::plot::{Axis, Lines, Marks, Plot};
+use crate::document::plot::{Axis, Figure, Lines, Marks, Plot};
 use crate::document::scale::Scale;
 use analysis::aggregate::Aggregate;
 use analysis::{Overall, Report, Workload};

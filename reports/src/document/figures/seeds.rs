@@ -2,8 +2,7 @@
 
 use super::lengths::{CHANCE, scale_of};
 use super::series::series_of;
-use crate::document::figure::Figure;
-use crate::document::plot::{Axis, Dots, Plot, Point, Series};
+use crate::document::plot::{Axis, Dots, Figure, Plot, Point, Series};
 use analysis::ranking::EncodingResult;
 use analysis::{Report, Workload};
 

@@ -1,7 +1,6 @@
 //! Pieces of figures: series, points and their texts, and which series have colours.
 
-use crate::document::figure::Figure;
-use crate::document::plot::{Plot, Point, Series};
+use crate::document::plot::{Figure, Plot, Point, Series};
 use analysis::{Report, Workload, YARDSTICK};
 use records::Metric;
 use stats::Estimate;

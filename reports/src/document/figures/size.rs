@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use super::lengths::scale_of;
 use super::series::{drawn, note, series_of};
-use crate::document::figure::Figure;
-use crate::document::plot::{Axis, Lines, Marks, Plot, Point, Series};
+use crate::document::plot::{Axis, Figure, Lines, Marks, Plot, Point, Series};
 use crate::document::scale::Scale;
 use analysis::{Report, Workload};
 use records::Metric;

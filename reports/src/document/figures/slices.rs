@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::lengths::{intervals, scale_of};
 use super::series::series_of;
-use crate::document::figure::Figure;
-use crate::document::plot::{Axis, Heat, HeatMap, Lines, Marks, Plot, Point, Series};
+use crate::document::plot::{Axis, Figure, Heat, HeatMap, Lines, Marks, Plot, Point, Series};
 use crate::document::scale::Scale;
 use analysis::{Report, SlicePoint, SliceSet, Workload};
 use records::{Metric, PAIR};

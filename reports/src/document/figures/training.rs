@@ -2,8 +2,7 @@
 
 use super::lengths::{CHANCE, scale_of};
 use super::series::{dot, series_of};
-use crate::document::figure::Figure;
-use crate::document::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
+use crate::document::plot::{Axis, Dots, Figure, Lines, Marks, Plot, Point, Series};
 use crate::document::scale::Scale;
 use analysis::run_metrics::MedianRange;
 use analysis::{Curve, Report, Workload};

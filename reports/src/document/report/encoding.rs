@@ -1,15 +1,12 @@
 //! The section of an encoding: where it wins and loses, its prices, its gates.
 
-use super::workloads;
-use crate::document::figure::Figure;
+use super::workload;
 use crate::document::figures::forest;
-use crate::document::plot::{Plot, Series};
+use crate::document::plot::{Figure, Plot, Series};
 use crate::document::scale::Scale;
 use crate::document::section::{Element, Section};
-use crate::document::table::{Table, TableCell};
-use crate::document::tables;
-use crate::document::target::Target;
-use crate::document::text;
+use crate::document::table::{Table, TableCell, Target};
+use crate::document::{tables, text};
 use analysis::ranking::{EncodingResult, RankedPair, Ranking, separable};
 use analysis::run_metrics::RunMetrics;
 use analysis::{Encoding, Report, Workload, YARDSTICK};
@@ -114,7 +111,7 @@ fn contests(report: &Report, name: &str) -> Table {
     Table::of(results(report, name))
         .column("workload", |(workload, ranking, _)| {
             let detail = format!("{}, {}", ranking.metric.name(), ranking.region.name());
-            TableCell { detail, ..workloads::name(workload) }
+            TableCell { detail, ..workload::name(workload) }
         })
         .column("score", |(_, ranking, result)| {
             let strong = result.group == Some(1);
@@ -204,7 +201,7 @@ fn prices(report: &Report, name: &str) -> Table {
     });
     let ratio = |value: Option<f64>| TableCell::optional(value, |x| format!("{x:.2}"));
     Table::of(costs)
-        .column("workload", |(workload, _)| workloads::name(workload))
+        .column("workload", |(workload, _)| workload::name(workload))
         .column("its parameters", |(_, cost)| thousands(cost.params_encoding))
         .column("FLOPs\ntimes RoPE's", |(_, cost)| ratio(cost.flops_ratio))
         .column("step time\ntimes RoPE's", |(_, cost)| ratio(cost.sound_step_ratio()))

@@ -6,8 +6,8 @@ use polars::prelude::PolarsResult;
 use serde_json::Value;
 
 use crate::document::section::{Element, Section};
+use crate::document::table::Target;
 use crate::document::tables;
-use crate::document::target::Target;
 use analysis::{CellRow, Group, Report, Workload};
 use records::number::joined;
 

@@ -1,16 +1,15 @@
 //! The section of a workload: a sample, its result in a sentence, the best encodings, figures, ranks, evaluations and costs.
 
-use crate::document::figure::Figure;
 use crate::document::figures::{self, lengths};
-use crate::document::plot::Plot;
+use crate::document::plot::{Figure, Plot};
 use crate::document::section::{Element, Section};
-use crate::document::table::Table;
-use crate::document::target::Target;
+use crate::document::table::{Table, TableCell, Target};
 use crate::document::{tables, text};
 use crate::text::slug;
+use analysis::ranking::Ranking;
 use analysis::{Report, Workload};
 use records::Metric;
-use records::number::listed;
+use records::number::{listed, percent, separator};
 
 /// Builds the section of a workload. `by_length` are the figures of its headline metric by length.
 pub(super) fn section(report: &Report, workload: &Workload, by_length: &[Figure]) -> Section {
@@ -98,4 +97,41 @@ fn statistics(report: &Report, workload: &Workload) -> Vec<Section> {
         section(format!("Grid of {}", grid.grid.short_axis()), "grid".into(), table)
     });
     ranks.chain([metrics, gates]).chain(changes).chain(grid).collect()
+}
+
+/// Returns a cell with the name of a workload that leads to its section.
+pub(super) fn name(workload: &Workload) -> TableCell {
+    let link = Some(Target::Workload(workload.name.clone()));
+    TableCell { link, ..TableCell::from(&workload.name) }
+}
+
+/// Returns the table of workloads.
+pub(super) fn table(report: &Report) -> Table {
+    let ranked = report.workloads.iter().filter_map(|w| Some((w, w.deciding()?)));
+    Table::of(ranked)
+        .column("workload", |(workload, _)| name(workload))
+        .column("evaluations", |(_, ranking)| ranking.region.name())
+        .column("first rank", |(_, ranking)| first_rank(ranking))
+        .column("best mean", |(_, ranking)| {
+            let best = ranking.ranked().first().and_then(|best| best.estimate);
+            TableCell::optional(best, |estimate| ranking.metric.show(estimate.mean))
+        })
+        .column("chance", |(_, ranking)| TableCell::optional(ranking.chance, percent))
+        .table()
+        .in_words()
+}
+
+/// Returns the names of the encodings of the first rank, of many only the first.
+fn first_rank(ranking: &Ranking) -> String {
+    let ranked = ranking.ranked();
+    let first = ranked.iter().filter(|result| result.group == Some(1));
+    let first: Vec<String> = first.map(|result| result.display.clone()).collect();
+    match (ranking.has_several_ranks(), first.len()) {
+        (false, _) if ranking.separates() => {
+            "no ranks, although some pairs are separated".to_owned()
+        }
+        (false, _) => "not separated by these seeds".to_owned(),
+        (true, 0..=5) => listed(&first, "and"),
+        (true, n) => format!("{} and {} more", first[..4].join(separator(&first[..4])), n - 4),
+    }
 }

@@ -1,7 +1,6 @@
 //! Cells and notes shared by several tables.
 
-use crate::document::table::TableCell;
-use crate::document::target::Target;
+use crate::document::table::{TableCell, Target};
 use analysis::{Report, Workload};
 use records::Metric;
 use stats::Estimate;

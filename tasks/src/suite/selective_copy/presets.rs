@@ -6,59 +6,42 @@ use serde_json::{Map, Value};
 
 use crate::nearest::{did_you_mean, nearest};
 use crate::registry::read;
+use crate::settings::settings;
 
-/// Settings of the CoPE variant.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CopeSizes {
-    /// Number of symbols beside the blank, 2 to 65536.
-    pub symbols: u32,
-    /// Blanks for each symbol in training and in the split `in-distribution`.
-    pub blanks: f64,
-    /// Blanks for each symbol in the split `dense`.
-    pub blanks_dense: f64,
-    /// Blanks for each symbol in the split `sparse`.
-    pub blanks_sparse: f64,
-}
-
-impl Default for CopeSizes {
-    fn default() -> Self {
-        Self { symbols: 15, blanks: 1.0, blanks_dense: 0.5, blanks_sparse: 2.0 }
+settings! {
+    /// Settings of the CoPE variant.
+    pub struct CopeSizes {
+        /// Number of symbols beside the blank, 2 to 65536.
+        pub symbols: u32 = 15,
+        /// Blanks for each symbol in training and in the split `in-distribution`.
+        pub blanks: f64 = 1.0,
+        /// Blanks for each symbol in the split `dense`.
+        pub blanks_dense: f64 = 0.5,
+        /// Blanks for each symbol in the split `sparse`.
+        pub blanks_sparse: f64 = 2.0,
     }
 }
 
-/// Settings of the MAD variant.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MadSizes {
-    /// Number of symbols beside the blank, 2 to 65536.
-    pub symbols: u32,
-    /// Number of symbols that are copied.
-    pub copied: usize,
-    /// Size of the training set; `None`: every sample is new.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub train_samples: Option<u32>,
-}
-
-impl Default for MadSizes {
-    fn default() -> Self {
-        Self { symbols: 14, copied: 16, train_samples: None }
+settings! {
+    /// Settings of the MAD variant.
+    pub struct MadSizes {
+        /// Number of symbols beside the blank, 2 to 65536.
+        pub symbols: u32 = 14,
+        /// Number of symbols that are copied.
+        pub copied: usize = 16,
+        /// Size of the training set; `None`: every sample is new.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub train_samples: Option<u32> = None,
     }
 }
 
-/// Settings of the S4 variant.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct S4Sizes {
-    /// Number of symbols beside the blank, 2 to 65536.
-    pub symbols: u32,
-    /// Number of symbols that are copied.
-    pub copied: usize,
-}
-
-impl Default for S4Sizes {
-    fn default() -> Self {
-        Self { symbols: 14, copied: 16 }
+settings! {
+    /// Settings of the S4 variant.
+    pub struct S4Sizes {
+        /// Number of symbols beside the blank, 2 to 65536.
+        pub symbols: u32 = 14,
+        /// Number of symbols that are copied.
+        pub copied: usize = 16,
     }
 }
 

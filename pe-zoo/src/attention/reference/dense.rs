@@ -1,11 +1,63 @@
-//! Perceptron across heads, evaluated for every pair of tokens.
+//! Biases from prices and perceptrons, evaluated for every pair of tokens.
 
-use burn::tensor::Tensor;
-use burn::tensor::activation::leaky_relu;
+use burn::tensor::activation::{leaky_relu, log_sigmoid, relu};
+use burn::tensor::{Device, Tensor, TensorData};
 
 use crate::Positions;
 use crate::count::CountedMatmul;
-use crate::score::HeadMlp;
+use crate::score::{HeadMlp, PositionMlp, StepPrices, TokenPrice};
+
+impl TokenPrice {
+    /// Bias added to the logits, `[B, H, T, S]`; `None` if neither keys nor queries set a price.
+    pub(super) fn dense(&self, at: &Positions, device: &Device) -> Option<Tensor<4>> {
+        let keys = self.keys.clone().map(|keys| keys.swap_dims(2, 3));
+        let gates = match (keys, self.queries.clone()) {
+            (Some(keys), Some(queries)) => keys + queries,
+            (Some(gates), None) | (None, Some(gates)) => gates,
+            (None, None) => return None,
+        };
+        let [heads] = self.rate.dims();
+        let rate = self.rate.clone().reshape([1, heads, 1, 1]);
+        let price = rate * at.float_distances(device).unsqueeze::<4>();
+        Some((price * gates).neg())
+    }
+}
+
+impl StepPrices {
+    /// Bias added to the logits, `[B, H, T, S]`.
+    pub(super) fn dense(&self, at: &Positions, device: &Device) -> Tensor<4> {
+        let [_batch, heads, _rows, dim] = self.queries.dims();
+        let products = self.queries.clone().counted_matmul(self.keys.clone().swap_dims(2, 3));
+        let price = log_sigmoid(products / dim as f64);
+        let price = price * at.visible(device).unsqueeze::<4>();
+        let path = super::sum_after(price);
+        path * self.slopes.clone().reshape([1, heads, 1, 1])
+    }
+}
+
+impl PositionMlp {
+    /// Computes the bias of every pair of tokens, `[1, H, T, S]`.
+    pub(super) fn dense(&self, at: &Positions, device: &Device) -> Tensor<4> {
+        let (rows, columns) = (at.rows().len(), at.cols().len());
+        let positions = at.memo("row-positions", device, || {
+            let values = at.rows().iter().map(|n| *n as f32).collect::<Vec<_>>();
+            Tensor::<2>::from_data(TensorData::new(values, [rows, 1]), device)
+        });
+        let u = self.psi(at.float_distances(device)) / self.normalisers(positions);
+
+        let column = |x: &Tensor<1>| x.clone().unsqueeze_dim::<2>(1);
+        let u = u.reshape([1, rows * columns]);
+        let hidden = column(&self.w1).counted_matmul(u) + column(&self.b1);
+        let hidden = if self.negative_slope == 0.0 {
+            relu(hidden)
+        } else {
+            leaky_relu(hidden, self.negative_slope)
+        };
+        let bias = self.w2.clone().counted_matmul(hidden) + column(&self.b2);
+        let [heads, _pairs] = bias.dims();
+        bias.reshape([1, heads, rows, columns])
+    }
+}
 
 impl HeadMlp {
     /// Bias added to the logits, `[B, H, T, S]`, from products of queries and keys of the same shape and the base
