@@ -3,7 +3,7 @@
 
 mod tiny;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
@@ -32,7 +32,7 @@ struct Expected {
 /// Numbers of transformers for one of the small models.
 fn expected(fixture: &str) -> Expected {
     let text = include_str!("../fixtures/tiny.json");
-    serde_json::from_str::<HashMap<String, _>>(text).unwrap().remove(fixture).unwrap()
+    serde_json::from_str::<BTreeMap<String, _>>(text).unwrap().remove(fixture).unwrap()
 }
 
 #[test]

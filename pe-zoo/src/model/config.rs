@@ -76,7 +76,6 @@ pub(super) struct GainCounts {
 
 crate::settings! {
     /// Architecture of the decoder.
-    #[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
     pub struct ModelConfig {
         /// Number of transformer blocks.
         pub layers: usize = 2,
