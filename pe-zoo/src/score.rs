@@ -99,7 +99,7 @@ pub enum ScoreMod {
     /// Replaces the products of pairs at long distances by those of other queries and keys; without a `T x S` tensor on the CPU.
     FarProducts(FarProducts),
     /// Replaces the products by sums over channels that each decay, `q_ic k_jc exp(cumulative[i, c] - cumulative[j, c])`; without
-    /// a `T x S` tensor on the CPU.
+    /// a `T x S` tensor on the CPU, and on NVIDIA GPUs in bf16.
     ChannelDecay {
         /// Running sums of numbers of at most 0, up to and including each column's token, `[B, H, S, D]`.
         cumulative: Tensor<4>,

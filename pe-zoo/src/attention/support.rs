@@ -81,8 +81,8 @@ enum Capacity {
 
 impl ScoreMod {
     /// Number of such parts that the kernels of a device compute. A GPU also makes distance tables dense where positions
-    /// have gaps. It computes pair terms, perceptrons of the position, step prices and far products only on tensor cores, see
-    /// [`for_cores`](Self::for_cores).
+    /// have gaps. It computes pair terms, perceptrons of the position, step prices, far products and decaying channels only on
+    /// tensor cores, see [`for_cores`](Self::for_cores).
     fn capacity(&self, kernels: Kernels) -> Capacity {
         let on_cpu = |capacity| if kernels == Kernels::Cpu { capacity } else { Capacity::None };
         match self {
@@ -97,7 +97,10 @@ impl ScoreMod {
             | Self::Sum(_) => Capacity::Any,
             Self::Contextual(_) | Self::RowDistance { .. } => Capacity::One,
             Self::Term(_) if kernels == Kernels::GpuCores => Capacity::Any,
-            Self::PositionMlp(_) | Self::StepPrices(_) | Self::FarProducts(_)
+            Self::PositionMlp(_)
+            | Self::StepPrices(_)
+            | Self::FarProducts(_)
+            | Self::ChannelDecay { .. }
                 if kernels == Kernels::GpuCores =>
             {
                 Capacity::One

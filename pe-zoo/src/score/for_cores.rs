@@ -89,6 +89,8 @@ pub(crate) struct NeedsOfCores {
     pub(crate) by_position: usize,
     /// Channels of products of queries and keys beside those of the content.
     pub(crate) second_dim: usize,
+    /// Whether the channels of products decay.
+    pub(crate) decays_channels: bool,
     /// Whether the first position must be 0.
     pub(crate) from_zero: bool,
 }
@@ -101,6 +103,7 @@ impl NeedsOfCores {
             by_distance: self.by_distance.max(other.by_distance),
             by_position: self.by_position.max(other.by_position),
             second_dim: self.second_dim.max(other.second_dim),
+            decays_channels: self.decays_channels || other.decays_channels,
             from_zero: self.from_zero || other.from_zero,
         }
     }
@@ -123,6 +126,7 @@ impl ScoreMod {
             Self::FarProducts(FarProducts { keys, .. }) => {
                 NeedsOfCores { second_dim: keys.dims()[3], from_zero: true, ..none }
             }
+            Self::ChannelDecay { .. } => NeedsOfCores { decays_channels: true, ..none },
             Self::Sum(parts) => {
                 parts.iter().map(Self::needs_of_cores).fold(none, NeedsOfCores::max)
             }
@@ -131,8 +135,9 @@ impl ScoreMod {
     }
 
     /// Returns the modifier in the form that kernels on tensor cores compute for `columns` tokens: one perceptron of the position
-    /// beside slopes and running sums, one of contextual positions, step prices or far products alone, or pair terms beside a
-    /// distance table. `None` if a part has no such form, or if all kernels of a GPU compute the modifier.
+    /// beside slopes and running sums, decaying channels beside these and distance tables, one of contextual positions, step
+    /// prices or far products alone, or pair terms beside a distance table. `None` if a part has no such form, or if all kernels of
+    /// a GPU compute the modifier.
     pub(crate) fn for_cores(&self, columns: usize) -> Option<Self> {
         let mut parts = Vec::new();
         self.flatten_into(&mut parts);
@@ -151,15 +156,17 @@ impl ScoreMod {
             let fits = |part: &&Self| is_alone(part) || matches!(part, Self::Sinks(_));
             return (alone == 1 && parts.iter().all(fits)).then(|| self.clone());
         }
-        let perceptrons = parts.iter().filter(|part| matches!(part, Self::PositionMlp(_))).count();
-        if perceptrons > 0 {
-            let adds_up = |part: &&Self| {
-                matches!(
-                    part,
-                    Self::PositionMlp(_) | Self::Slope(_) | Self::Decay { .. } | Self::Sinks(_)
-                )
+        let is_one =
+            |part: &&&Self| matches!(part, Self::PositionMlp(_) | Self::ChannelDecay { .. });
+        let ones = parts.iter().filter(is_one).count();
+        if ones > 0 {
+            let has_pieces = parts.iter().any(|part| matches!(part, Self::PositionMlp(_)));
+            let adds_up = |part: &&Self| match part {
+                Self::Slope(_) | Self::Decay { .. } | Self::Sinks(_) => true,
+                Self::Distance { .. } => !has_pieces,
+                _ => is_one(&part),
             };
-            return (perceptrons == 1 && parts.iter().all(adds_up)).then(|| self.clone());
+            return (ones == 1 && parts.iter().all(adds_up)).then(|| self.clone());
         }
         let needs_term = |part: &&Self| matches!(part, Self::Term(_) | Self::TokenPrice(_));
         if !parts.iter().any(needs_term) {

@@ -21,8 +21,8 @@
 //! ## Deviations
 //! Encodings that read the products of queries and keys, such as CoPE and DAPE, cannot be combined with `wall`, which
 //! does not compute the products. The authors' optional gate per head is FoX. Their output gate and normalisation of
-//! queries and keys are settings of the model. Engines scale queries and keys by factors of at most 1, relative to the
-//! first row of a block. Running sums are f32: where they reach 10,000, decays of old tokens are rounded by a
+//! queries and keys are settings of the model. Engines scale queries and keys by factors of at most 1, relative to
+//! tokens between them. Running sums are f32: where they reach 10,000, decays of old tokens are rounded by a
 //! thousandth.
 //!
 //! ## References
@@ -141,7 +141,7 @@ pub(crate) mod tests {
     use crate::zoo::tests::Examples;
 
     pub(crate) const EXAMPLES: &[Examples] = &[Examples {
-        facts: "acts on logits, state; content dependent, decays channels, ignores positions, reads vectors, replaces products, shift invariant; dense on GPUs",
+        facts: "acts on logits, state; content dependent, decays channels, ignores positions, reads vectors, replaces products, shift invariant; dense on GPUs in f32",
         texts: &["wall", "wall{bias=0.0}"],
     }];
 

@@ -46,9 +46,6 @@ pub(super) fn of(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> CpuOperands {
             operands.put(Slot::ReflectedDirections, directions.clone());
             operands.put(Slot::ReflectedChunks, maps);
         }
-        ScoreMod::ChannelDecay { cumulative } => {
-            operands.put(Slot::ChannelDecay, cumulative.clone());
-        }
         ScoreMod::HeadMlp(mlp) => operands.put_head_mlp(mlp, inputs),
         other => unreachable!("the kernels take {other:?} without operands of their own"),
     }

@@ -123,6 +123,9 @@ impl ModifierOperands {
                 self.put(Slot::FarKey, keys.clone());
                 self.far_pairs = Some(*pairs);
             }
+            ScoreMod::ChannelDecay { cumulative } if kernels.is_some() => {
+                self.put(Slot::ChannelDecay, cumulative.clone());
+            }
             ScoreMod::RowDistance { .. }
             | ScoreMod::Reflected(_)
             | ScoreMod::FarProducts(_)

@@ -126,5 +126,11 @@ pub(crate) fn second_dim_on_cores(operands: &Operands<Dispatch>, spec: &Spec) ->
     mma::supported(operands, spec).map(|config| config.second_dim())
 }
 
+/// Whether the channels of products decay where the kernels on tensor cores compute an attention; `None` if they do not take it.
+#[cfg(all(test, feature = "flex"))]
+pub(crate) fn channels_decay_on_cores(operands: &Operands<Dispatch>, spec: &Spec) -> Option<bool> {
+    mma::supported(operands, spec).map(|config| config.decays_channels())
+}
+
 #[cfg(all(test, any(feature = "cores-sim", feature = "ptx")))]
 mod testing;

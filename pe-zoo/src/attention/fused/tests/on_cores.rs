@@ -1,11 +1,16 @@
 //! What the kernels on tensor cores take, from the modifier to the configuration of the kernels.
 
+use burn::backend::Dispatch;
 use burn::tensor::{Device, Tensor};
 
 use super::super::{GpuModifier, LogitInputs};
+use crate::kernels::gpu;
+use crate::kernels::operands::Operands;
+use crate::kernels::spec::Spec;
 use crate::ops::MatmulPrecision;
 use crate::score::{
-    Contextual, ContextualFunction, FarPairs, FarProducts, GateSource, LogitScaling, StepPrices,
+    Beyond, Contextual, ContextualFunction, FarPairs, FarProducts, GateSource, LogitScaling,
+    StepPrices,
 };
 use crate::{Positions, ScoreMod};
 
@@ -16,14 +21,25 @@ fn of_tokens(dim: usize) -> Tensor<4> {
     Tensor::zeros([1, HEADS, TOKENS, dim], &Device::flex())
 }
 
-/// Channels of the second products of an attention with heads of `head_dim`; `None` if the kernels do not take it.
-fn second_dim(modifier: &ScoreMod, head_dim: usize) -> Option<usize> {
+/// Operands of an attention with heads of `head_dim`.
+fn operands(modifier: &ScoreMod, head_dim: usize) -> (Operands<Dispatch>, Spec) {
     let vectors = of_tokens(head_dim);
     let at = Positions::contiguous(0, TOKENS);
     let inputs = LogitInputs::new(&vectors, &vectors, &vectors, &at, 0.1);
     let operands = GpuModifier::new(modifier, true, TOKENS).operands(&inputs);
-    let (operands, spec) = operands.operands(&inputs, &vectors, MatmulPrecision::Bf16);
-    crate::kernels::gpu::second_dim_on_cores(&operands, &spec)
+    operands.operands(&inputs, &vectors, MatmulPrecision::Bf16)
+}
+
+/// Channels of the second products; `None` if the kernels do not take the attention.
+fn second_dim(modifier: &ScoreMod, head_dim: usize) -> Option<usize> {
+    let (operands, spec) = operands(modifier, head_dim);
+    gpu::second_dim_on_cores(&operands, &spec)
+}
+
+/// Whether the channels decay in the kernels; `None` if they do not take the attention.
+fn channels_decay(parts: Vec<ScoreMod>, head_dim: usize) -> Option<bool> {
+    let (operands, spec) = operands(&ScoreMod::Sum(parts), head_dim);
+    gpu::channels_decay_on_cores(&operands, &spec)
 }
 
 fn step_prices(dim: usize) -> ScoreMod {
@@ -64,4 +80,28 @@ fn second_products_that_do_not_fit() {
     assert_eq!(second_dim(&step_prices(8), 24), None);
     assert_eq!(second_dim(&far_products(96), 96), None);
     assert_eq!(second_dim(&gates_of_keys(128), 128), None);
+}
+
+fn decaying(head_dim: usize) -> ScoreMod {
+    ScoreMod::ChannelDecay { cumulative: of_tokens(head_dim) }
+}
+
+#[test]
+fn channels_that_decay() {
+    let device = Device::flex();
+    let slopes = || ScoreMod::Slope(Tensor::zeros([HEADS], &device));
+    let table =
+        || ScoreMod::Distance { table: Tensor::zeros([HEADS, 9], &device), beyond: Beyond::Last };
+    let sums = || ScoreMod::Decay { cumulative: Tensor::zeros([1, HEADS, TOKENS], &device) };
+    let sinks = || ScoreMod::Sinks(Tensor::zeros([HEADS], &device));
+    assert_eq!(channels_decay(vec![decaying(64)], 64), Some(true));
+    assert_eq!(channels_decay(vec![decaying(128)], 128), Some(true));
+    assert_eq!(
+        channels_decay(vec![decaying(8), slopes(), table(), sums(), sinks()], 8),
+        Some(true)
+    );
+    assert_eq!(channels_decay(vec![slopes()], 64), Some(false));
+    // Heads that are no whole pieces, and step prices, which are a form along the row.
+    assert_eq!(channels_decay(vec![decaying(12)], 12), None);
+    assert_eq!(channels_decay(vec![decaying(64), step_prices(8)], 64), None);
 }

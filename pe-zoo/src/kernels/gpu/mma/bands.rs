@@ -8,6 +8,7 @@ use super::along::{Carried, score_block};
 use super::approximate::LOG2_E;
 use super::biases::mask;
 use super::blocks::OwnedRows;
+use super::channels::replace_near;
 use super::columns::ColumnBlocks;
 use super::config::{ACROSS, Channels, MmaConfig, OWNED};
 use super::copies::sync_copies;
@@ -75,7 +76,9 @@ pub(super) fn bands_kernel(
         let mut logits = zeros(comptime![OWNED / ACROSS], 1usize);
         let mut gradients = zeros(comptime![OWNED / ACROSS], 1usize);
         let keys = &blocks.keys.tile;
-        queries.add_dots(of_plane, keys, stage, &mut logits, false, OWNED, 1usize, all);
+        let to = &mut logits;
+        let channels = &blocks.channels;
+        channels.add_dots(&queries, of_plane, keys, stage, to, false, OWNED, 1usize, all);
         let values = &blocks.values.tile;
         let to = &mut gradients;
         grads.add_dots(of_plane, values, stage, to, false, OWNED, 1usize, all_of_values);
@@ -98,6 +101,10 @@ pub(super) fn bands_kernel(
             );
             scale = f32::new(1.0);
         } else {
+            if comptime![config.decays_channels()] {
+                let first = of_columns * OWNED;
+                replace_near(&mut logits, inputs, place, &walk, first, OWNED);
+            }
             mask(&mut logits, walk.own + of_plane + lane / 4, column, false, OWNED, 2usize);
         }
         blocks.logit_gradients(

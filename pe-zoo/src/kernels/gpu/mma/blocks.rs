@@ -71,8 +71,8 @@ impl Blocks {
 /// Rows that a plane owns, as left factors.
 #[derive(CubeType)]
 pub(super) struct OwnedRows {
-    blocks: Blocks,
-    factors: LeftFactors,
+    pub(super) blocks: Blocks,
+    pub(super) factors: LeftFactors,
     #[cube(comptime)]
     transfer: Transfer,
 }

@@ -5,6 +5,7 @@ use burn_cubecl::cubecl::prelude::*;
 
 use super::biases::{ColumnBiases, DistanceNumbers};
 use super::blocks::Blocks;
+use super::channels::ChannelFactors;
 use super::config::{ACROSS, MmaConfig};
 use super::inputs::{MmaInputs, MmaSizes};
 use super::pieces::RowPieces;
@@ -17,6 +18,7 @@ use super::walk::CubeWalk;
 pub(super) struct ColumnBlocks {
     pub(super) keys: Blocks,
     pub(super) values: Blocks,
+    pub(super) channels: ChannelFactors,
     biases: ColumnBiases,
     distances: DistanceNumbers,
     pub(super) pieces: RowPieces,
@@ -35,6 +37,7 @@ impl ColumnBlocks {
         ColumnBlocks {
             keys: Blocks::new(2usize, columns, comptime![config.width()], transfer),
             values: Blocks::new(2usize, columns, comptime![config.value_width()], transfer),
+            channels: ChannelFactors::new(columns, config),
             biases: ColumnBiases::new(columns, config),
             distances: DistanceNumbers::new(config),
             pieces: RowPieces::new(config),
@@ -71,7 +74,9 @@ impl ColumnBlocks {
         #[comptime] config: MmaConfig,
     ) {
         let column = block * columns;
-        self.keys.fetch(&inputs.k, walk.begin + column, stage_of(block));
+        let stage = stage_of(block);
+        self.keys.fetch(&inputs.k, walk.begin + column, stage);
+        self.channels.write(inputs, place, walk, column, stage, false, config);
         self.biases.fetch(inputs, place, walk.plane, walk.own, column, columns, config);
         self.distances.fetch(inputs, place, walk.plane, walk.own, column, columns, config);
     }

@@ -29,6 +29,8 @@ const WIDTHS: usize = 32;
 pub(super) const WIDEST: usize = 128;
 /// Numbers of a row of a block that the tensor instructions of a group of planes read.
 pub(super) const WIDTH: usize = 64;
+/// Entries of a row's table of near products: two groups of keys.
+pub(super) const NEAR: usize = 2 * ROWS;
 /// Largest width at which the factors that a plane owns stay in registers through a walk.
 const RESIDENT: usize = 64;
 
@@ -52,6 +54,8 @@ pub(super) enum AlongRow {
     Sticks { strict: bool },
     /// Products of the query with a vector for each distance.
     QueryDistance,
+    /// Products whose channels decay.
+    ChannelDecay,
     /// A function of the pair, in place of the content logit.
     Term(&'static TracedTerm),
 }
@@ -160,6 +164,7 @@ impl MmaConfig {
     pub(super) const fn fits_warpgroups(&self) -> bool {
         self.native
             && self.second_dim == 0
+            && !self.decays_channels()
             && self.width().is_multiple_of(WIDTH)
             && self.value_width().is_multiple_of(WIDTH)
     }
@@ -222,7 +227,7 @@ impl MmaConfig {
 
     /// The configuration of one kernel, with the number of row groups for which it has registers.
     pub(super) const fn of(self, pass: MmaPass) -> Self {
-        let simple = !self.by_rows() && self.pieces == 0;
+        let simple = !self.by_rows() && self.pieces == 0 && !self.decays_channels();
         let several = self.resident() && simple && !matches!(pass, MmaPass::Bands);
         Self { row_groups: if several { self.row_groups } else { 1 }, ..self }
     }
@@ -404,6 +409,11 @@ impl MmaConfig {
         self.slopes || matches!(self.along, AlongRow::ContextualSlope | AlongRow::StepPrices)
     }
 
+    /// Whether the channels of products decay.
+    pub(in crate::kernels::gpu) const fn decays_channels(&self) -> bool {
+        matches!(self.along, AlongRow::ChannelDecay)
+    }
+
     /// Whether weights are those of broken sticks.
     pub(super) const fn sticks(&self) -> bool {
         matches!(self.along, AlongRow::Sticks { .. })
@@ -434,7 +444,8 @@ impl MmaConfig {
         let factors = 3 * OWNED * (self.width() + self.value_width()) + squares * OWNED * OWNED;
         let sums = 3 * self.piece_places() + 2 * self.pieces * UNITS;
         let numbers = (8 + OWNED) * (OWNED + 1) + OWNED * self.table_stride() + sums;
-        factors * size_of::<u16>() + numbers * size_of::<f32>()
+        let channels = if self.decays_channels() { 2 * PLANES * PLANES * self.width() } else { 0 };
+        (factors + channels) * size_of::<u16>() + numbers * size_of::<f32>()
     }
 }
 

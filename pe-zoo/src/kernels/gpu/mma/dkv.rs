@@ -8,6 +8,7 @@ use burn_cubecl::cubecl::prelude::*;
 use super::approximate::{LOG2_E, power_of_two};
 use super::biases::{difference, mask};
 use super::blocks::{OwnedRows, add_mix};
+use super::channels::{drop_near_rows, replace_near_rows};
 use super::config::{ACROSS, Channels, MmaConfig};
 use super::copies::sync_copies;
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
@@ -187,7 +188,8 @@ fn step(
     }
     let mut weights = zeros(comptime![rows / ACROSS], groups);
     let mut gradients = zeros(comptime![rows / ACROSS], groups);
-    keys.add_dots(
+    blocks.channels.add_dots(
+        keys,
         walk.of_plane,
         &blocks.queries.tile,
         stage,
@@ -210,6 +212,9 @@ fn step(
     if block + 1 < end {
         blocks.store_queries((block + 1) % 2, config);
         blocks.fetch_grads(upstream, walk, block + 1, config);
+    }
+    if comptime![masked && config.decays_channels()] {
+        replace_near_rows(&mut weights, inputs, place, walk, block * rows, rows);
     }
     if comptime![masked] {
         let own = place.first_row + block * rows + lane % 4 * 2;
@@ -259,9 +264,11 @@ fn step(
     let (grads, queries) = (&blocks.grads.tile, &blocks.queries.tile);
     let channels = comptime![Channels::all(value_width)];
     add_mix(&weights, grads, begin, &mut sums.values, rows, groups, channels, transfer);
-    let begin = stage * comptime![rows * width / 8];
+    if comptime![masked && config.decays_channels()] {
+        drop_near_rows(&mut gradients, place, walk, block * rows, rows);
+    }
     let channels = comptime![Channels::all(width)];
-    add_mix(&gradients, queries, begin, &mut sums.k, rows, groups, channels, transfer);
+    blocks.channels.add_mix(&gradients, queries, stage, &mut sums.k, groups, channels, transfer);
     if block + 1 < end {
         blocks.store_grads((block + 1) % 2);
     }

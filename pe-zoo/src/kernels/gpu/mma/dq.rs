@@ -8,6 +8,7 @@ use super::along::{Carried, differentiate, score};
 use super::approximate::LOG2_E;
 use super::biases::mask;
 use super::blocks::{OwnedRows, add_mix};
+use super::channels::{replace_near, take_near};
 use super::columns::ColumnBlocks;
 use super::config::{ACROSS, Channels, MmaConfig, OWNED};
 use super::copies::sync_copies;
@@ -169,7 +170,8 @@ fn step(
     let mut of_weights = zeros(comptime![columns / ACROSS], groups);
     let (keys, values) = (&blocks.keys.tile, &blocks.values.tile);
     let content = comptime![config.content()];
-    own.queries.add_dots(
+    blocks.channels.add_dots(
+        &own.queries,
         walk.of_plane,
         keys,
         stage,
@@ -236,6 +238,11 @@ fn step(
         let lane = UNIT_POS_PLANE as usize;
         let column = (left - 1) * columns + lane % 4 * 2;
         let row = walk.own + walk.of_plane + lane / 4;
+        let first = (left - 1) * columns;
+        let near = comptime![kind == WalkStep::Near && config.decays_channels()];
+        if comptime![near] {
+            replace_near(&mut logits, inputs, place, walk, first, columns);
+        }
         if comptime![kind == WalkStep::Near] {
             mask(&mut logits, row, column, false, columns, comptime![config.unit_rows()]);
         }
@@ -255,6 +262,9 @@ fn step(
             let factors = &mut sums.factors;
             blocks.add_factor_gradients(&of_weights, factors, stage, walk.of_plane, config);
         }
+        if comptime![near] {
+            take_near(&mut of_weights, &mut out.tables, place, walk, first, columns);
+        }
     }
     if comptime![by_pairs] {
         if left > 1 {
@@ -265,7 +275,8 @@ fn step(
         let begin = stage * comptime![columns * width / 8];
         let transfer = comptime![config.transfer()];
         let (keys, to) = (&blocks.keys.tile, &mut sums.q);
-        add_mix(&of_weights, keys, begin, to, columns, groups, content, transfer);
+        let channels = &blocks.channels;
+        channels.add_mix(&of_weights, keys, stage, to, groups, content, transfer);
         if comptime![has_seconds] {
             let second = comptime![config.second()];
             add_mix(&seconds, keys, begin, to, columns, groups, second, transfer);

@@ -7,6 +7,7 @@ use super::along::{Carried, NOTHING_LEFT, score_block};
 use super::approximate::LOG2_E;
 use super::biases::{LOWEST, difference, mask};
 use super::blocks::{OwnedRows, add_mix};
+use super::channels::replace_near;
 use super::columns::ColumnBlocks;
 use super::config::{ACROSS, Channels, MmaConfig, OWNED};
 use super::copies::sync_copies;
@@ -190,7 +191,8 @@ fn step(
         blocks.fetch_keys(inputs, place, walk, left - 2, columns, config);
     }
     let mut scores = zeros(comptime![columns / ACROSS], groups);
-    own.queries.add_dots(
+    blocks.channels.add_dots(
+        &own.queries,
         walk.of_plane,
         &blocks.keys.tile,
         stage,
@@ -240,6 +242,9 @@ fn step(
         );
         votes.cast(&own.carried.passed, left, config);
     } else {
+        if comptime![near && config.decays_channels()] {
+            replace_near(&mut scores, inputs, place, walk, column, columns);
+        }
         blocks.add_biases(&mut scores, &own.carried.far, stage, walk.of_plane, scale, config);
         if comptime![near] {
             let lane = UNIT_POS_PLANE as usize;

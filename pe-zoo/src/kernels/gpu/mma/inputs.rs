@@ -28,7 +28,10 @@ pub(super) struct MmaInputs {
     pub(super) decay: Box<[f32]>,
     /// Residual of the running sums, `[plane, S]`.
     pub(super) decay_residual: Box<[f32]>,
-    /// Tables of the rows: products of queries with vectors by contextual position or by distance, `[plane, T, entries]`.
+    /// Running sums of the channels, `[plane, S, D]`.
+    pub(super) channel_sums: Box<[SumPair]>,
+    /// Tables of the rows, `[plane, T, entries]`: products of queries with vectors by contextual position or by distance, or with the
+    /// keys near them.
     pub(super) tables: Box<[f32]>,
     /// Parameters of a pair term, `[H, P]`.
     pub(super) term_params: Box<[f32]>,

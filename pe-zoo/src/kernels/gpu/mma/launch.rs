@@ -7,11 +7,12 @@ use burn::backend::ops::FloatTensorOps;
 use burn::tensor::{DType, FloatDType, Shape, Slice};
 use burn_cubecl::tensor::CubeTensor;
 
-use super::config::{AlongRow, MmaConfig, MmaPass, OWNED, padded};
+use super::config::{AlongRow, MmaConfig, MmaPass, NEAR, OWNED, padded};
 use super::dkv::{ColumnGradientsLaunch, dkv_kernel};
 use super::dkv_rows::dkv_rows_kernel;
 use super::dq::dq_kernel;
 use super::forward::{ForwardOutputsLaunch, forward_kernel};
+use super::near::ChannelGradients;
 use super::packed::{LaunchGrid, PackedOperands, empty, grid, upstream};
 use super::row_sums::RowGradientsLaunch;
 use super::second::{SecondSlots, SplitGradient};
@@ -108,7 +109,11 @@ impl MmaBackward {
             factors: numbers(config.pieces > 0, rows),
             row_decay: numbers(config.decay, rows),
             column_decay: numbers(config.decay, columns),
-            tables: written(config.tables(), &[batch, heads, rows, config.entries]),
+            tables: if config.decays_channels() {
+                written(true, &[batch, heads, rows, NEAR])
+            } else {
+                written(config.tables(), &[batch, heads, rows, config.entries])
+            },
             term_rows: terms(rows, config.term_numbers(true)),
             term_columns: terms(columns, config.term_numbers(false)),
             edges: written(config.carries(), &edges),
@@ -246,6 +251,14 @@ pub(in crate::kernels::gpu) fn gradients(
     let state = term.filter(|term| term.state > 0).map(|term| {
         of_tokens(parts(term.params, term.params + term.state), term_columns, first_row)
     });
+    let (q, k, of_channels) = match &forward.packed.decaying {
+        Some(channels) => {
+            let ChannelGradients { q, k, sums } =
+                channels.gradients(q, k, &tables, forward.packed.scale);
+            (q, k, Some(sums))
+        }
+        None => (q, k, None),
+    };
     let second = forward.packed.second;
     let split = |joined: CubeTensor| match second {
         Some(_) => {
@@ -276,6 +289,7 @@ pub(in crate::kernels::gpu) fn gradients(
         Slot::PositionMlpDistances => pieces.as_ref().map(|of| of.distances.clone()),
         Slot::PositionMlpRows => of_rows.clone(),
         Slot::Decay => decay.clone(),
+        Slot::ChannelDecay => of_channels.clone(),
         Slot::ContextualVectors if config.contextual() && config.tables() => Some(tables.clone()),
         Slot::QueryDistance if config.along == AlongRow::QueryDistance => Some(tables.clone()),
         Slot::TermParams => params.clone(),
@@ -295,7 +309,7 @@ fn of_heads(rows: CubeTensor, numbers: usize) -> CubeTensor {
 }
 
 /// Adds the gradients that tokens have as rows to those that they have as columns; tokens are the third axis.
-fn of_tokens(rows: CubeTensor, columns: CubeTensor, first_row: usize) -> CubeTensor {
+pub(super) fn of_tokens(rows: CubeTensor, columns: CubeTensor, first_row: usize) -> CubeTensor {
     if first_row == 0 {
         return Cube::float_add(columns, rows);
     }

@@ -15,6 +15,7 @@
 //! | `softmax`, `rows`, `row_sums` | weights from logits, gradients of logits by rows, and sums of them |
 //! | `tile`, `blocks`, `columns`, `queries`, `copies` | products in registers, and blocks in shared memory |
 //! | `biases` | biases and the causal mask |
+//! | `channels`, `near` | products whose channels decay |
 //! | `pieces`, `piece_gradients` | a piecewise linear function of the distance |
 //! | `along`, `pair`, `row_table`, `entries` | forms along a row, and the tables of rows with their gradients |
 //! | `terms` | functions of pairs from their authors |
@@ -29,6 +30,7 @@ mod approximate;
 mod bands;
 mod biases;
 mod blocks;
+mod channels;
 mod choice;
 mod columns;
 mod config;
@@ -42,6 +44,7 @@ mod inputs;
 #[cfg(all(feature = "cuda", not(feature = "cuda-cpp")))]
 mod instruction;
 mod launch;
+mod near;
 mod pack;
 mod packed;
 mod pair;

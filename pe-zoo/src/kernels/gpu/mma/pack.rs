@@ -27,7 +27,7 @@ pub(super) struct Strided {
 #[cube]
 impl Strided {
     /// Index of the first number of a row.
-    fn line(&self, row: usize) -> usize {
+    pub(super) fn line(&self, row: usize) -> usize {
         let plane = CUBE_POS_Y as usize;
         plane / self.heads * self.batch_stride
             + plane % self.heads * self.head_stride
@@ -37,7 +37,7 @@ impl Strided {
 
 /// Row of a block that this unit helps to pack.
 #[cube]
-fn own_row(block: usize) -> usize {
+pub(super) fn own_row(block: usize) -> usize {
     block * PACKED + UNIT_POS as usize / 4
 }
 

@@ -11,6 +11,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::config::{AlongRow, MmaConfig, OWNED, UNITS, padded};
 use super::inputs::{MmaInputsLaunch, MmaSizesLaunch, UpstreamLaunch};
+use super::near::DecayingChannels;
 use super::pack::{PACKED, PackedRowsLaunch, StridedLaunch, pack_kernel, pack_upstream_kernel};
 use super::second::{SecondSlots, joined};
 use crate::kernels::gpu::arguments::last_axis;
@@ -35,6 +36,10 @@ pub(super) struct PackedOperands {
     pub(super) row_factors: CubeTensor,
     pub(super) decay: CubeTensor,
     pub(super) decay_residual: CubeTensor,
+    /// Queries and keys whose channels decay, before they are packed.
+    pub(super) decaying: Option<DecayingChannels>,
+    /// Running sums of the channels, `[B, H, S, D]`.
+    pub(super) channel_sums: CubeTensor,
     /// Tables of the rows, `[B, H, T, entries]`.
     pub(super) tables: CubeTensor,
     pub(super) term_params: CubeTensor,
@@ -81,8 +86,15 @@ impl PackedOperands {
         let contextual = spec.contextual;
         let of_second =
             |slot: fn(SecondSlots) -> Slot| second.map(|second| &operands[slot(second)]);
-        let q = joined(query, of_second(|second| second.queries));
-        let k = joined(&operands[Slot::Key], of_second(|second| second.keys));
+        let decaying =
+            config.decays_channels().then(|| DecayingChannels::new(operands, spec.first_row));
+        let [q, k] = match &decaying {
+            Some(channels) => channels.relative(),
+            None => [
+                joined(query, of_second(|second| second.queries)),
+                joined(&operands[Slot::Key], of_second(|second| second.keys)),
+            ],
+        };
         let [q, k, values] = [&q, &k, &operands[Slot::Values]].map(whole_rows);
         let [padded_rows, padded_columns] = [rows, columns].map(padded);
         let packed = |rows, width| empty(query, &[batch, heads, rows, width], DType::BF16);
@@ -122,7 +134,11 @@ impl PackedOperands {
             row_factors: small(Slot::PositionMlpRows),
             decay: small(Slot::Decay),
             decay_residual: small(Slot::DecayResidual),
-            tables: small(tables),
+            channel_sums: decaying
+                .as_ref()
+                .map_or_else(|| log.clone(), |channels| channels.sums.clone()),
+            tables: decaying.as_ref().map_or_else(|| small(tables), DecayingChannels::near),
+            decaying,
             term_params: small(Slot::TermParams),
             term_state: small(Slot::TermState),
             far_blocks,
@@ -150,6 +166,7 @@ impl PackedOperands {
             arg(&self.row_factors),
             arg(&self.decay),
             arg(&self.decay_residual),
+            arg(&self.channel_sums),
             arg(&self.tables),
             arg(&self.term_params),
             arg(&self.term_state),
@@ -223,11 +240,11 @@ pub(super) fn empty(like: &CubeTensor, shape: &[usize], dtype: DType) -> CubeTen
 }
 
 /// Tensor whose rows are whole and aligned, in row-major order if they are not.
-fn whole_rows(tensor: &CubeTensor) -> CubeTensor {
+pub(super) fn whole_rows(tensor: &CubeTensor) -> CubeTensor {
     if rows_of(tensor, 8) { tensor.clone() } else { into_contiguous(tensor.clone()) }
 }
 
-fn strided(tensor: &CubeTensor) -> StridedLaunch {
+pub(super) fn strided(tensor: &CubeTensor) -> StridedLaunch {
     let (shape, strides) = (tensor.meta.shape(), tensor.meta.strides());
     let eights = [0, 1, 2].map(|axis| strides[axis] / 8);
     let (heads, rows) = (shape[1], shape[2]);

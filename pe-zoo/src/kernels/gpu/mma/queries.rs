@@ -5,6 +5,7 @@ use burn_cubecl::cubecl::prelude::*;
 
 use super::biases::{DistanceNumbers, difference};
 use super::blocks::Blocks;
+use super::channels::ChannelFactors;
 use super::config::MmaConfig;
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
 use super::pieces::{Pieces, row_factor};
@@ -20,6 +21,7 @@ pub(super) type TwoStatistics = Vector<f32, Const<4>>;
 pub(super) struct QueryBlocks {
     pub(super) queries: Blocks,
     pub(super) grads: Blocks,
+    pub(super) channels: ChannelFactors,
     pub(super) statistics: Shared<[TwoStatistics]>,
     next: Array<TwoStatistics>,
     distances: DistanceNumbers,
@@ -37,6 +39,7 @@ impl QueryBlocks {
         QueryBlocks {
             queries: Blocks::new(2usize, rows, comptime![config.width()], transfer),
             grads: Blocks::new(2usize, rows, comptime![config.value_width()], transfer),
+            channels: ChannelFactors::new(rows, config),
             statistics: Shared::new_slice(rows),
             next: Array::new(1usize),
             distances: DistanceNumbers::new(config),
@@ -59,6 +62,8 @@ impl QueryBlocks {
         let rows = comptime![config.query_block()];
         let at = walk.begin + block * rows;
         self.queries.fetch(&inputs.q, at, block % 2);
+        let first = place.first_row + block * rows;
+        self.channels.write(inputs, place, walk, first, block % 2, true, config);
         let unit = UNIT_POS as usize;
         if unit < comptime![rows / 2] {
             let mut two = TwoStatistics::empty();

@@ -38,7 +38,7 @@ pub(super) fn place(row: usize, piece: usize, #[comptime] width: usize) -> usize
 /// Place of the piece that lies `pieces`, an even number, further in its row than that at `at`, which is the first or the
 /// second of the row. It is one operation, so products of a block share the place of their first piece.
 #[cube]
-fn further(at: usize, #[comptime] pieces: usize, #[comptime] width: usize) -> usize {
+pub(super) fn further(at: usize, #[comptime] pieces: usize, #[comptime] width: usize) -> usize {
     let turned = comptime![if width / 8 % 8 == 0 { pieces % 8 } else { pieces % 4 }];
     (at ^ turned) + comptime![pieces - turned]
 }

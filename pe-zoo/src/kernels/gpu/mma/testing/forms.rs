@@ -22,20 +22,37 @@ fn compare(name: &str, simulated: &[f32], expected: &[f64], off: f64) {
     assert!(apart <= off * whole.max(1.0), "{name} is {apart:.2e} off, of {whole:.2e}");
 }
 
+/// Gradients of the numbers whose running sums have these, `[B, H, S, D]`.
+fn backwards<F: Copy + std::ops::AddAssign>(of_sums: &[F], dim: usize, columns: usize) -> Vec<F> {
+    let mut of_steps = of_sums.to_vec();
+    for plane in of_steps.chunks_mut(columns * dim) {
+        for at in (0..plane.len() - dim).rev() {
+            let next = plane[at + dim];
+            plane[at] += next;
+        }
+    }
+    of_steps
+}
+
 fn check(config: MmaConfig) {
-    check_with_sinks(config, &[f32::NEG_INFINITY; 2]);
+    check_with(config, &|_| ());
 }
 
 /// Checks a configuration with the sinks of two heads.
 fn check_with_sinks(config: MmaConfig, sinks: &[f32; 2]) {
+    check_with(config, &|problem| problem.sinks = sinks.to_vec());
+}
+
+/// Checks a configuration with operands that are not those of other tests.
+fn check_with(config: MmaConfig, change: &dyn Fn(&mut SimulatedProblem)) {
     let simulated = Simulated::new(config);
     let MmaConfig { head_dim, value_dim, .. } = config;
     for (batch, rows, columns) in
         [(1, 1, 1), (2, 17, 40), (1, 70, 70), (1, 3, 130), (1, 140, 140), (1, 129, 200)]
     {
         let sizes = Sizes { batch, heads: 2, rows, columns, head_dim, value_dim };
-        let problem =
-            SimulatedProblem { sinks: sinks.to_vec(), ..SimulatedProblem::random(config, sizes) };
+        let mut problem = SimulatedProblem::random(config, sizes);
+        change(&mut problem);
         let expected = problem.solve();
         let solution = simulated.run(&problem);
         let name = |what: &str| format!("{what} of {config:?} at {sizes:?}");
@@ -68,6 +85,14 @@ fn check_with_sinks(config: MmaConfig, sinks: &[f32; 2]) {
         if config.decay {
             compare(&name("gradient of running sums"), &solution.decay, &expected.decay, ROUNDED);
         }
+        let sums = &solution.channel_sums;
+        compare(&name("gradient of channels' sums"), sums, &expected.channel_sums, ROUNDED);
+        let (of_steps, expected_steps) = (
+            backwards(sums, head_dim, columns),
+            backwards(&expected.channel_sums, head_dim, columns),
+        );
+        let off = 2.0 * ROUNDED;
+        compare(&name("gradient of channels' decays"), &of_steps, &expected_steps, off);
         let (params, state) = (&solution.term_params, &solution.term_state);
         let off = BY_DISTANCE * ROUNDED;
         compare(&name("gradient of parameters"), params, &expected.term_params, off);
@@ -86,6 +111,7 @@ fn check_with_sinks(config: MmaConfig, sinks: &[f32; 2]) {
             ("gradient of lines", &solution.piece_lines, &again.piece_lines),
             ("gradient of rows' numbers", &solution.row_factors, &again.row_factors),
             ("gradient of running sums", &solution.decay, &again.decay),
+            ("gradient of channels' sums", sums, &again.channel_sums),
             ("gradient of tables", &solution.tables, &again.tables),
             ("gradient of parameters", &solution.term_params, &again.term_params),
             ("gradient of token state", &solution.term_state, &again.term_state),
@@ -215,6 +241,38 @@ fn far_products() {
     check(MmaConfig { head_dim: 32, value_dim: 24, second_dim: 16, ..by_distance });
     let by_chunk = config(FarPairs::Chunks { chunk: 45, last: 13 });
     check(MmaConfig { head_dim: 96, second_dim: 48, ..by_chunk });
+}
+
+#[test]
+fn channels_that_decay() {
+    let config = MmaConfig { along: AlongRow::ChannelDecay, ..PLAIN };
+    check(config);
+    check(MmaConfig { head_dim: 24, value_dim: 32, ..config });
+    check(MmaConfig { head_dim: 96, value_dim: 40, ..config });
+    check(MmaConfig { head_dim: 128, value_dim: 128, ..config });
+}
+
+/// Running sums of many thousands: factors vanish, and nothing is infinite.
+#[test]
+fn channels_that_decay_at_once() {
+    let config = MmaConfig { along: AlongRow::ChannelDecay, ..PLAIN };
+    let faster = |factor: f32| {
+        check_with(config, &|problem| {
+            problem.channel_sums.iter_mut().for_each(|sum| *sum *= factor);
+        });
+    };
+    faster(100.0);
+    faster(1e4);
+}
+
+#[test]
+fn channels_that_decay_beside_biases() {
+    let config = MmaConfig { along: AlongRow::ChannelDecay, ..PLAIN };
+    check(MmaConfig { slopes: true, distance: true, decay: true, ..config });
+    check_with_sinks(
+        MmaConfig { distance: true, head_dim: 128, value_dim: 96, ..config },
+        &[1.5, -0.5],
+    );
 }
 
 #[test]

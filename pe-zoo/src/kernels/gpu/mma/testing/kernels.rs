@@ -10,6 +10,7 @@ use crate::kernels::gpu::mma::dkv_rows::dkv_rows_kernel;
 use crate::kernels::gpu::mma::dq::dq_kernel;
 use crate::kernels::gpu::mma::forward::{ForwardOutputsLaunch, forward_kernel};
 use crate::kernels::gpu::mma::inputs::{MmaInputsLaunch, MmaSizesLaunch, UpstreamLaunch};
+use crate::kernels::gpu::mma::near::{near_gradients_kernel, near_kernel, relative_kernel};
 use crate::kernels::gpu::mma::pack::{
     PackedRowsLaunch, StridedLaunch, pack_kernel, pack_upstream_kernel,
 };
@@ -38,7 +39,7 @@ macro_rules! kernel {
 }
 
 fn inputs() -> MmaInputsLaunch {
-    MmaInputsLaunch::new(a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a())
+    MmaInputsLaunch::new(a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a())
 }
 
 fn place() -> MmaSizesLaunch {
@@ -81,6 +82,22 @@ pub(super) fn pack(config: MmaConfig) -> Box<dyn CubeKernel> {
 
 pub(super) fn pack_upstream(dim: usize, width: usize) -> Box<dyn CubeKernel> {
     kernel!(pack_upstream_kernel, strided(), strided(), a(), a(), a(), dim, width)
+}
+
+pub(super) fn relative(of_rows: bool, config: MmaConfig) -> Box<dyn CubeKernel> {
+    let MmaConfig { head_dim, native, .. } = config;
+    kernel!(relative_kernel, strided(), strided(), a(), 0, of_rows, head_dim, native)
+}
+
+pub(super) fn near(config: MmaConfig) -> Box<dyn CubeKernel> {
+    let MmaConfig { head_dim, native, .. } = config;
+    kernel!(near_kernel, strided(), strided(), strided(), a(), 0, head_dim, native)
+}
+
+pub(super) fn near_gradients(of_rows: bool, config: MmaConfig) -> Box<dyn CubeKernel> {
+    let MmaConfig { head_dim, native, .. } = config;
+    let (other, sums) = (strided(), strided());
+    kernel!(near_gradients_kernel, other, sums, a(), a(), 1, 0, 1.0, of_rows, head_dim, native)
 }
 
 pub(super) fn bands(config: MmaConfig) -> Box<dyn CubeKernel> {

@@ -1,6 +1,8 @@
 //! Tests of the kernels without a GPU.
 
 #[cfg(feature = "cores-sim")]
+mod channels;
+#[cfg(feature = "cores-sim")]
 mod forms;
 mod kernels;
 #[cfg(feature = "cores-sim")]

@@ -29,7 +29,7 @@ const PLAIN: MmaConfig = MmaConfig {
 };
 
 /// A configuration of each form, with its name.
-fn forms() -> [(&'static str, MmaConfig); 14] {
+fn forms() -> [(&'static str, MmaConfig); 15] {
     let term = TracedTerm::new::<_, 3, 0>(&terms::Power).interned();
     let pairs = FarPairs::Distance { from: 512 };
     [
@@ -51,6 +51,7 @@ fn forms() -> [(&'static str, MmaConfig); 14] {
             "far products",
             MmaConfig { along: AlongRow::FarProducts(pairs), second_dim: 16, ..PLAIN },
         ),
+        ("decaying channels", MmaConfig { along: AlongRow::ChannelDecay, ..PLAIN }),
         ("function of pairs", MmaConfig { along: AlongRow::Term(term), ..PLAIN }),
         (
             "function of pairs and distances",
@@ -134,6 +135,13 @@ fn conversions_compile() {
         written(&format!("mma, pack of gradients, heads of {width}"), &upstream);
     }
     written("mma, table of distances", &ptx(&*kernels::table()));
+    let config = MmaConfig { along: AlongRow::ChannelDecay, ..PLAIN };
+    written("mma, near products", &ptx(&*kernels::near(config)));
+    for (of_rows, of) in [(true, "queries"), (false, "keys")] {
+        written(&format!("mma, relative {of}"), &ptx(&*kernels::relative(of_rows, config)));
+        let gradients = ptx(&*kernels::near_gradients(of_rows, config));
+        written(&format!("mma, gradients of near {of}"), &gradients);
+    }
 }
 
 fn of_warpgroups(form: ProductForm, name: &str) {

@@ -40,6 +40,8 @@ pub(super) struct SimulatedProblem {
     pub(super) decay: Vec<f32>,
     /// `[B, H, S]`.
     pub(super) decay_residual: Vec<f32>,
+    /// `[B, H, S, D]`; empty unless channels decay.
+    pub(super) channel_sums: Vec<f32>,
     /// `[B, H, T, entries]`.
     pub(super) tables: Vec<f32>,
     /// `[H, P]`.
@@ -63,6 +65,7 @@ pub(super) struct Solution<F> {
     pub(super) piece_lines: Vec<F>,
     pub(super) row_factors: Vec<F>,
     pub(super) decay: Vec<F>,
+    pub(super) channel_sums: Vec<F>,
     pub(super) tables: Vec<F>,
     pub(super) term_params: Vec<F>,
     pub(super) term_state: Vec<F>,
@@ -119,6 +122,19 @@ impl SimulatedProblem {
         let params = config.term_numbers(true) - state;
         let term_params = exact(heads * params).iter().map(|x| x.abs() * 0.3 + 0.1).collect();
         let term_state = exact(planes * columns * state).iter().map(|x| x * 0.5 + 1.0).collect();
+        // Channels that hardly decay, that decay within the sequence, and that forget all but the own token.
+        let mut channel_sums = match config.decays_channels() {
+            true => exact(planes * columns * head_dim),
+            false => Vec::new(),
+        };
+        for (at, step) in channel_sums.iter_mut().enumerate() {
+            *step *= -step.signum() * [0.003, 0.05, 0.5, 20.0][at % head_dim % 4];
+        }
+        for plane in channel_sums.chunks_mut(columns * head_dim) {
+            for at in head_dim..plane.len() {
+                plane[at] += plane[at - head_dim];
+            }
+        }
         let scale = 1.0 / (head_dim as f32).sqrt();
         // Between two entries of a table with an odd number of them, at the last one otherwise.
         let below = if config.entries % 2 == 0 { 1.0 } else { 1.7 };
@@ -142,6 +158,7 @@ impl SimulatedProblem {
             row_factors,
             decay,
             decay_residual,
+            channel_sums,
             tables,
             term_params,
             term_state,
@@ -224,6 +241,7 @@ impl SimulatedProblem {
             piece_lines: zeros(self.piece_lines.len()),
             row_factors: zeros(rows),
             decay: zeros(batch * heads * columns),
+            channel_sums: zeros(self.channel_sums.len()),
             tables: zeros(self.tables.len()),
             term_params: zeros(self.term_params.len()),
             term_state: zeros(self.term_state.len()),
@@ -242,7 +260,21 @@ impl SimulatedProblem {
                     left.iter().zip(right).map(|(a, b)| a * f64::from(*b)).sum::<f64>()
                 };
                 let key = |column: usize| &self.k[at(column, head_dim)..][..head_dim];
-                let first = |column: usize| dot(&q[..content_dim], &key(column)[..content_dim]);
+                // Factors of the channels of a product.
+                let decays = |column: usize| {
+                    let sums = |token: usize| &self.channel_sums[at(token, head_dim)..][..head_dim];
+                    let apart = |(new, old): (&f32, &f32)| f64::from(*new) - f64::from(*old);
+                    match self.config.decays_channels() {
+                        true => {
+                            sums(own).iter().zip(sums(column)).map(|x| apart(x).exp()).collect()
+                        }
+                        false => vec![1.0; head_dim],
+                    }
+                };
+                let first = |column: usize| {
+                    let decayed = q.iter().zip(decays(column)).map(|(q, decay)| q * decay);
+                    dot(&decayed.collect::<Vec<_>>()[..content_dim], &key(column)[..content_dim])
+                };
                 let second = |column: usize| match self.config.second_dim {
                     0 => first(column),
                     _ => dot(&q[content_dim..], &key(column)[content_dim..]),
@@ -325,10 +357,16 @@ impl SimulatedProblem {
                         solution.output[line * value_dim + channel] += weight * value;
                         solution.values[of_column] += weight * grad[channel];
                     }
-                    for channel in 0..head_dim {
+                    for (channel, decay) in decays(column).into_iter().enumerate() {
                         let of_column = at(column, head_dim) + channel;
                         let key = f64::from(self.k[of_column]);
-                        let of_product = if channel < content_dim { content } else { of_second };
+                        let of_product =
+                            decay * if channel < content_dim { content } else { of_second };
+                        if self.config.decays_channels() {
+                            let of_sums = of_product * key * q[channel];
+                            solution.channel_sums[at(own, head_dim) + channel] += of_sums;
+                            solution.channel_sums[of_column] -= of_sums;
+                        }
                         solution.q[line * head_dim + channel] += of_product * key;
                         solution.k[of_column] += of_product * q[channel];
                     }

@@ -41,9 +41,10 @@ impl RowProblem<'_> {
     pub(super) fn solve(&self) -> RowSolution {
         match self.along {
             // The logits are the values of the function already.
-            AlongRow::Nothing | AlongRow::FarProducts(_) | AlongRow::Term(_) => {
-                self.softmax(self.logits)
-            }
+            AlongRow::Nothing
+            | AlongRow::FarProducts(_)
+            | AlongRow::ChannelDecay
+            | AlongRow::Term(_) => self.softmax(self.logits),
             AlongRow::StepPrices => self.step_prices(),
             AlongRow::Sticks { strict } => self.sticks(strict),
             AlongRow::Contextual => self.contextual(),

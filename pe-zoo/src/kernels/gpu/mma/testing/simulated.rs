@@ -1,5 +1,6 @@
 //! The kernels' CUDA source run on the processor.
 
+use super::channels::{ChannelSolution, SimulatedChannels};
 use super::kernels;
 use super::reference::{SimulatedProblem, Solution};
 use crate::kernels::gpu::mma::bands::BAND;
@@ -12,6 +13,7 @@ use crate::kernels::operands::Sizes;
 /// The kernels of one configuration.
 pub(super) struct Simulated {
     config: MmaConfig,
+    channels: Option<SimulatedChannels>,
     pack: CompiledKernel,
     pack_upstream: CompiledKernel,
     forward: CompiledKernel,
@@ -24,7 +26,7 @@ pub(super) struct Simulated {
 
 /// Memory order of a tensor `[B, H, rows, dim]`.
 #[derive(Clone, Copy)]
-enum Order {
+pub(super) enum Order {
     /// As the shape.
     ByHead,
     /// `[B, rows, H, dim]`.
@@ -32,7 +34,7 @@ enum Order {
 }
 
 /// Strides in eight numbers.
-fn strides(order: Order, heads: usize, rows: usize, dim: usize) -> [usize; 3] {
+pub(super) fn strides(order: Order, heads: usize, rows: usize, dim: usize) -> [usize; 3] {
     match order {
         Order::ByHead => [heads * rows * dim / 8, rows * dim / 8, dim / 8],
         Order::ByToken => [rows * heads * dim / 8, dim / 8, heads * dim / 8],
@@ -40,7 +42,7 @@ fn strides(order: Order, heads: usize, rows: usize, dim: usize) -> [usize; 3] {
 }
 
 /// Converts between the two orders; `shape` is that of `from`.
-fn swapped(from: &[f32], shape: [usize; 4]) -> Vec<f32> {
+pub(super) fn swapped(from: &[f32], shape: [usize; 4]) -> Vec<f32> {
     let [batch, outer, inner, dim] = shape;
     let mut to = vec![0.0; from.len()];
     for (line, numbers) in from.chunks(dim).enumerate() {
@@ -52,7 +54,7 @@ fn swapped(from: &[f32], shape: [usize; 4]) -> Vec<f32> {
 }
 
 /// A buffer whose numbers nobody has written.
-fn unwritten(len: usize) -> Vec<f32> {
+pub(super) fn unwritten(len: usize) -> Vec<f32> {
     vec![f32::NAN; len]
 }
 
@@ -75,9 +77,9 @@ fn add_sinks(problem: &SimulatedProblem, output: &mut [f32], log: &mut [f32]) ->
     gradients
 }
 
-const BLOCK: [usize; 2] = [UNITS, 1];
+pub(super) const BLOCK: [usize; 2] = [UNITS, 1];
 /// Buffers of the operands, and those that the backward kernels have in addition.
-const INPUTS: usize = 13;
+const INPUTS: usize = 14;
 const UPSTREAM: usize = 3;
 
 impl Simulated {
@@ -86,6 +88,7 @@ impl Simulated {
         let build = |kernel: Box<_>| CompiledKernel::build(&*kernel);
         Self {
             config,
+            channels: config.decays_channels().then(|| SimulatedChannels::new(config)),
             pack: build(kernels::pack(config)),
             pack_upstream: build(kernels::pack_upstream(value_dim, config.value_width())),
             forward: build(kernels::forward(config)),
@@ -108,9 +111,16 @@ impl Simulated {
         let (width, value_width) = (config.width(), config.value_width());
         // Two numbers of bf16 take the place of one of f32.
         let packed = |rows, width| unwritten(planes * padded(rows) * width / 2);
+        let (order, [q, k]) = match &self.channels {
+            Some(channels) => (Order::ByHead, channels.relative(problem)),
+            None => {
+                let q = swapped(&problem.q, [batch, heads, rows, head_dim]);
+                (Order::ByToken, [q, problem.k.clone()])
+            }
+        };
         let mut buffers = vec![
-            swapped(&problem.q, [batch, heads, rows, head_dim]),
-            problem.k.clone(),
+            q,
+            k,
             problem.values.clone(),
             packed(rows, width),
             packed(columns, width),
@@ -118,7 +128,7 @@ impl Simulated {
         ];
         let mut strided = Vec::new();
         for (order, rows, dim) in [
-            (Order::ByToken, rows, head_dim),
+            (order, rows, head_dim),
             (Order::ByHead, columns, head_dim),
             (Order::ByHead, columns, value_dim),
         ] {
@@ -129,7 +139,10 @@ impl Simulated {
         let grid = [(padded(rows) + 2 * padded(columns)) / PACKED, planes];
         self.pack.run(&mut buffers, Scalars { sizes: &strided, factors: &[] }, grid, BLOCK);
         let [q, k, values] = buffers.split_off(3).try_into().unwrap();
-        let SimulatedProblem { slopes, distance, decay, decay_residual, tables, .. } = problem;
+        let SimulatedProblem { slopes, distance, decay, decay_residual, .. } = problem;
+        let channel_sums = &problem.channel_sums;
+        let near = self.channels.as_ref().map(|channels| channels.near(problem));
+        let tables = near.as_ref().unwrap_or(&problem.tables);
         let SimulatedProblem { term_params, term_state, .. } = problem;
         let SimulatedProblem { piece_ends, piece_lines, row_factors, .. } = problem;
         let entries = if config.pieces > 0 { columns } else { distance.len() / heads };
@@ -145,6 +158,7 @@ impl Simulated {
                 row_factors,
                 decay,
                 decay_residual,
+                channel_sums,
                 tables,
                 term_params,
                 term_state,
@@ -241,6 +255,14 @@ impl Simulated {
         }
         let [of_k, of_values, mut of_decay, mut of_state] =
             buffers.split_off(outputs).try_into().unwrap();
+        let ChannelSolution { q: of_q, k: of_k, sums: of_channels } = match &self.channels {
+            Some(channels) => channels.gradients(problem, [of_q, of_k], &of_tables),
+            None => ChannelSolution {
+                q: swapped(&of_q, [batch, rows, heads, head_dim]),
+                k: swapped(&of_k, [batch, columns, heads, head_dim]),
+                sums: Vec::new(),
+            },
+        };
 
         let mut of_heads = vec![0.0; heads];
         for (at, gradient) in of_slopes.iter().enumerate() {
@@ -270,15 +292,16 @@ impl Simulated {
             term_params: of_params,
             term_state: of_state,
             output: swapped(&output, [batch, rows, heads, value_dim]),
-            q: swapped(&of_q, [batch, rows, heads, head_dim]),
-            k: swapped(&of_k, [batch, columns, heads, head_dim]),
+            q: of_q,
+            k: of_k,
             values: swapped(&of_values, [batch, columns, heads, value_dim]),
             slopes: of_heads,
             distance: of_distance,
             piece_lines: of_lines,
             row_factors: of_row_factors,
             decay: of_decay,
-            tables: of_tables,
+            channel_sums: of_channels,
+            tables: if self.channels.is_some() { Vec::new() } else { of_tables },
         }
     }
 }
