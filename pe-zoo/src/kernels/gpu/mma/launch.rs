@@ -4,7 +4,7 @@
 
 use burn::backend::Cube;
 use burn::backend::ops::FloatTensorOps;
-use burn::tensor::{DType, FloatDType, Shape, Slice};
+use burn::tensor::{DType, Shape, Slice};
 use burn_cubecl::tensor::CubeTensor;
 
 use super::config::{AlongRow, MmaConfig, MmaPass, NEAR, OWNED, padded};
@@ -13,10 +13,11 @@ use super::dkv_rows::dkv_rows_kernel;
 use super::dq::dq_kernel;
 use super::forward::{ForwardOutputsLaunch, forward_kernel};
 use super::near::ChannelGradients;
-use super::packed::{LaunchGrid, PackedOperands, empty, grid, upstream};
+use super::packed::{PackedOperands, upstream};
 use super::row_sums::RowGradientsLaunch;
 use super::second::{SecondSlots, SplitGradient};
 use super::table::{PieceGradients, distance, pieces};
+use super::tensors::{LaunchGrid, empty, grid, of_tokens};
 use crate::kernels::gpu::heads::by_token;
 use crate::kernels::operands::{Operands, SLOTS, Sizes, Slot};
 use crate::kernels::spec::Spec;
@@ -306,15 +307,4 @@ pub(in crate::kernels::gpu) fn gradients(
 fn of_heads(rows: CubeTensor, numbers: usize) -> CubeTensor {
     let heads = Shape::from([rows.meta.shape()[1] * numbers]);
     Cube::float_reshape(Cube::float_sum_dim(Cube::float_sum_dim(rows, 2), 0), heads)
-}
-
-/// Adds the gradients that tokens have as rows to those that they have as columns; tokens are the third axis.
-pub(super) fn of_tokens(rows: CubeTensor, columns: CubeTensor, first_row: usize) -> CubeTensor {
-    if first_row == 0 {
-        return Cube::float_add(columns, rows);
-    }
-    let mut before = columns.meta.shape().clone();
-    before[2] = first_row;
-    let before = Cube::float_zeros(before, &columns.device, FloatDType::F32);
-    Cube::float_add(columns, Cube::float_cat(vec![before, rows], 2))
 }

@@ -8,7 +8,7 @@
 //! | Module | Contents |
 //! | --- | --- |
 //! | `choice`, `config` | which attentions these kernels compute, and their compile-time settings |
-//! | `launch`, `table`, `inputs` | launches and arguments |
+//! | `launch`, `table`, `inputs`, `tensors` | launches and arguments |
 //! | `pack`, `packed`, `second` | conversion to bf16, and the dot products of output and gradient |
 //! | `forward`, `dq`, `dkv`, `dkv_rows`, `bands` | the kernels |
 //! | `walk`, `votes` | where a cube begins and how far it walks |
@@ -58,6 +58,7 @@ mod rows;
 mod second;
 mod softmax;
 mod table;
+mod tensors;
 mod terms;
 mod tile;
 mod votes;

@@ -16,9 +16,8 @@ use burn_cubecl::tensor::CubeTensor;
 use super::approximate::{LOG2_E, NATIVE, power_of_two};
 use super::channels::first_near;
 use super::config::{NEAR, PLANES, ROWS};
-use super::launch::of_tokens;
 use super::pack::{Eight, PACKED, Strided, own_row};
-use super::packed::{LaunchGrid, empty, grid, strided, whole_rows};
+use super::tensors::{LaunchGrid, empty, grid, of_tokens, strided, whole_rows};
 use crate::kernels::operands::{Operands, Sizes, Slot};
 
 /// `exp(newer - older)` for eight channels of two tokens, at most 1.

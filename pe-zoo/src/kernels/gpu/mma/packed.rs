@@ -3,19 +3,17 @@
 #![expect(unsafe_code, reason = "kernels are launched without tests of their indices")]
 
 use burn::backend::Cube;
-use burn::tensor::{DType, Shape};
+use burn::tensor::DType;
 use burn_cubecl::cubecl::prelude::*;
-use burn_cubecl::kernel::into_contiguous;
-use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::config::{AlongRow, MmaConfig, OWNED, UNITS, padded};
+use super::config::{AlongRow, MmaConfig, OWNED, padded};
 use super::inputs::{MmaInputsLaunch, MmaSizesLaunch, UpstreamLaunch};
 use super::near::DecayingChannels;
-use super::pack::{PACKED, PackedRowsLaunch, StridedLaunch, pack_kernel, pack_upstream_kernel};
+use super::pack::{PACKED, PackedRowsLaunch, pack_kernel, pack_upstream_kernel};
 use super::second::{SecondSlots, joined};
+use super::tensors::{LaunchGrid, empty, grid, strided, whole_rows};
 use crate::kernels::gpu::arguments::last_axis;
-use crate::kernels::gpu::heads::rows_of;
 use crate::kernels::operands::{Operands, Sizes, Slot, present};
 use crate::kernels::spec::Spec;
 
@@ -232,35 +230,4 @@ pub(super) fn upstream(
         );
     }
     PackedUpstream { grad: packed_grad, statistics, far_blocks: packed.far_blocks.clone() }
-}
-
-pub(super) fn empty(like: &CubeTensor, shape: &[usize], dtype: DType) -> CubeTensor {
-    let shape = Shape::from(shape.to_vec());
-    empty_device_contiguous_dtype(like.client.clone(), like.device.clone(), shape, dtype)
-}
-
-/// Tensor whose rows are whole and aligned, in row-major order if they are not.
-pub(super) fn whole_rows(tensor: &CubeTensor) -> CubeTensor {
-    if rows_of(tensor, 8) { tensor.clone() } else { into_contiguous(tensor.clone()) }
-}
-
-pub(super) fn strided(tensor: &CubeTensor) -> StridedLaunch {
-    let (shape, strides) = (tensor.meta.shape(), tensor.meta.strides());
-    let eights = [0, 1, 2].map(|axis| strides[axis] / 8);
-    let (heads, rows) = (shape[1], shape[2]);
-    let numbers = tensor.clone().into_buffer_arg();
-    StridedLaunch::new(numbers, heads, rows, eights[0], eights[1], eights[2])
-}
-
-/// Number of cubes and units of a kernel.
-pub(super) struct LaunchGrid {
-    pub(super) count: CubeCount,
-    pub(super) dim: CubeDim,
-}
-
-pub(super) fn grid(blocks: usize, planes: usize) -> LaunchGrid {
-    LaunchGrid {
-        count: CubeCount::Static(blocks as u32, planes as u32, 1),
-        dim: CubeDim::new_1d(UNITS as u32),
-    }
 }

@@ -9,7 +9,8 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::bands::{BAND, bands_kernel, table_kernel};
 use super::config::{MmaConfig, MmaPass, OWNED, UNITS};
-use super::packed::{LaunchGrid, PackedOperands, PackedUpstream, empty, grid};
+use super::packed::{PackedOperands, PackedUpstream};
+use super::tensors::{LaunchGrid, empty, grid};
 use crate::kernels::operands::Sizes;
 
 /// Sums of bands.

@@ -11,7 +11,7 @@ use crate::kernels::activation::NumberActivation;
 use crate::kernels::gpu::elementwise::sums::sum_of_rows;
 use crate::kernels::gpu::elementwise::{gelu, relu};
 use crate::kernels::gpu::mma::choice::has_warpgroups;
-use crate::kernels::gpu::mma::packed::empty;
+use crate::kernels::gpu::mma::tensors::empty;
 
 /// Sizes of a linear map of rows.
 #[derive(Debug, Clone, Copy)]

@@ -19,7 +19,7 @@ use burn_cubecl::tensor::CubeTensor;
 use super::approximate::NATIVE;
 use super::choice::{has_warpgroups, multiplies};
 use super::config::UNITS;
-use super::packed::empty;
+use super::tensors::empty;
 use crate::kernels::activation::NumberActivation;
 use kernel::{COPIED_DEPTH, DEPTH, FactorLaunch, ProductSizesLaunch, SIDE, product_kernel};
 use warpgroup::{BLOCK_COLUMNS, BLOCK_ROWS, WARPGROUP_UNITS, warpgroup_kernel};

@@ -14,7 +14,7 @@ use super::kernel::ProductSizesLaunch;
 use super::{has_products, slices};
 use crate::kernels::gpu::elementwise::sums::sum_of_rows;
 use crate::kernels::gpu::mma::config::UNITS;
-use crate::kernels::gpu::mma::packed::empty;
+use crate::kernels::gpu::mma::tensors::empty;
 
 /// Most blocks of rows of a launch.
 const MOST_BLOCKS: usize = u16::MAX as usize;

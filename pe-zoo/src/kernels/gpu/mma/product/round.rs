@@ -12,7 +12,7 @@ use burn_cubecl::tensor::CubeTensor;
 use crate::kernels::gpu::elementwise::sums::sum_of_rows;
 use crate::kernels::gpu::mma::config::UNITS;
 use crate::kernels::gpu::mma::pack::Eight;
-use crate::kernels::gpu::mma::packed::empty;
+use crate::kernels::gpu::mma::tensors::empty;
 use crate::kernels::gpu::mma::tile::Piece;
 
 /// Rounds a contiguous matrix `[rows, width]` of f32.
