@@ -31,7 +31,19 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
     let task = format!("{{ kind = \"text\", path = '{}', field = \"body\" }}", plain.display());
     let (_sixth, field, _) = tiny(&TINY.replace("task = \"flip-flop\"", &format!("task = {task}")));
     for (arguments, expected) in [
-        (vec!["samples", "copy", "--len", "8", "--count", "18446744073709551615"], "not in 0..="),
+        (
+            vec![
+                "samples",
+                "copy",
+                "--len",
+                "8",
+                "--count",
+                "18446744073709551615",
+                "--out",
+                "x.npz",
+            ],
+            "--count is 18446744073709551615, expected at most 16777216",
+        ),
         (vec!["stability", "key", "--tokens", "18446744073709551615"], "not in 0..="),
         (vec!["stability", "key", "--offset", "18446744073709551615"], "not in 0..="),
         (vec!["inspect", "key", "--sample", "1000000000"], "not in 0..="),
