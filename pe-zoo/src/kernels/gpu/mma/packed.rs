@@ -5,6 +5,7 @@
 use burn::backend::Cube;
 use burn::tensor::DType;
 use burn_cubecl::cubecl::prelude::*;
+use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::config::{AlongRow, MmaConfig, OWNED, padded};
