@@ -4,7 +4,6 @@
 
 use burn::backend::Cube;
 use burn::tensor::DType;
-use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 
