@@ -185,14 +185,16 @@ fn contrasts_ranks_and_claims_are_wrong_in_less_than_one_report_in_twenty() {
 }
 
 #[test]
-fn a_difference_of_two_deviations_is_found_in_four_reports_of_five() {
+fn a_difference_of_two_deviations_is_found_as_methodology_says() {
     let Shares { contrasts, ranks, claims } = differences(400, 2.0);
     println!(
         "n = 8, two deviations: contrasts {contrasts:.3}, ranks {ranks:.3}, claims {claims:.3}"
     );
-    for power in [contrasts, ranks, claims] {
-        assert!((0.75..0.9).contains(&power), "{power}");
+    for power in [contrasts, claims] {
+        assert!((0.6..0.8).contains(&power), "{power}");
     }
+    // All pairs of 30 encodings are one family.
+    assert!((0.1..0.25).contains(&ranks), "{ranks}");
 }
 
 #[test]
