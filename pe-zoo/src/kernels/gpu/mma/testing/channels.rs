@@ -1,8 +1,8 @@
 //! The kernels of decaying channels beside those that walk over blocks, run on the processor.
 
 use super::kernels;
+use super::memory::{BLOCK, Order, strides, swapped, unwritten};
 use super::reference::SimulatedProblem;
-use super::simulated::{BLOCK, Order, strides, swapped, unwritten};
 use crate::kernels::gpu::mma::config::{MmaConfig, NEAR, PLANES};
 use crate::kernels::gpu::mma::pack::PACKED;
 use crate::kernels::gpu::testing::simulated::kernel::{CompiledKernel, Scalars};

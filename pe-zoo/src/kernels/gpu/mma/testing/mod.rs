@@ -6,6 +6,8 @@ mod channels;
 mod forms;
 mod kernels;
 #[cfg(feature = "cores-sim")]
+mod memory;
+#[cfg(feature = "cores-sim")]
 mod products;
 #[cfg(feature = "ptx")]
 mod ptx;

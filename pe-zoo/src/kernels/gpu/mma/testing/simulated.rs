@@ -2,6 +2,7 @@
 
 use super::channels::{ChannelSolution, SimulatedChannels};
 use super::kernels;
+use super::memory::{BLOCK, Order, strides, swapped, unwritten};
 use super::reference::{SimulatedProblem, Solution};
 use crate::kernels::gpu::mma::bands::BAND;
 use crate::kernels::gpu::mma::config::{MmaConfig, MmaPass, OWNED, UNITS, padded};
@@ -24,40 +25,6 @@ pub(super) struct Simulated {
     table: CompiledKernel,
 }
 
-/// Memory order of a tensor `[B, H, rows, dim]`.
-#[derive(Clone, Copy)]
-pub(super) enum Order {
-    /// As the shape.
-    ByHead,
-    /// `[B, rows, H, dim]`.
-    ByToken,
-}
-
-/// Strides in eight numbers.
-pub(super) fn strides(order: Order, heads: usize, rows: usize, dim: usize) -> [usize; 3] {
-    match order {
-        Order::ByHead => [heads * rows * dim / 8, rows * dim / 8, dim / 8],
-        Order::ByToken => [rows * heads * dim / 8, dim / 8, heads * dim / 8],
-    }
-}
-
-/// Converts between the two orders; `shape` is that of `from`.
-pub(super) fn swapped(from: &[f32], shape: [usize; 4]) -> Vec<f32> {
-    let [batch, outer, inner, dim] = shape;
-    let mut to = vec![0.0; from.len()];
-    for (line, numbers) in from.chunks(dim).enumerate() {
-        let (b, i, j) = (line / (outer * inner), line / inner % outer, line % inner);
-        to[((b * inner + j) * outer + i) * dim..][..dim].copy_from_slice(numbers);
-    }
-    debug_assert_eq!(from.len(), batch * outer * inner * dim);
-    to
-}
-
-/// A buffer whose numbers nobody has written.
-pub(super) fn unwritten(len: usize) -> Vec<f32> {
-    vec![f32::NAN; len]
-}
-
 /// Adds the sinks to the results of the forward kernel, as the launch does; returns their gradients.
 fn add_sinks(problem: &SimulatedProblem, output: &mut [f32], log: &mut [f32]) -> Vec<f32> {
     let Sizes { heads, rows, value_dim, .. } = problem.sizes;
@@ -77,7 +44,6 @@ fn add_sinks(problem: &SimulatedProblem, output: &mut [f32], log: &mut [f32]) ->
     gradients
 }
 
-pub(super) const BLOCK: [usize; 2] = [UNITS, 1];
 /// Buffers of the operands, and those that the backward kernels have in addition.
 const INPUTS: usize = 14;
 const UPSTREAM: usize = 3;
