@@ -139,7 +139,9 @@ fn a_run_that_stopped_early_has_another_recipe() {
     let found = result(&records);
     assert_eq!(at(&found, 0, 1).verdict, Verdict::OtherRecipe);
     let told = differences(&found, 0, 1);
-    assert_eq!(told, "train, stopped as soon as solved, from step 700 on (published: to the end)");
+    let expected =
+        "end of training as soon as solved, at step 700 at the earliest (published: the last step)";
+    assert_eq!(told, expected);
 }
 
 #[test]
