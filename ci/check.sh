@@ -62,7 +62,7 @@ outside() {
   "$program" conform square-root cable kerple-temperature cope+square-root llama4-temperature+rope \
     'interleaved{every=2}(cope+rope)' 'interleaved(cable)' 'interleaved(tape)'
   "$program" conform llama4-temperature interleaved | tee "$out/conform.txt"
-  [ "$(grep -c ": all 20 checks hold" "$out/conform.txt")" -eq 2 ]
+  [ "$(grep -c ": all 21 checks hold" "$out/conform.txt")" -eq 2 ]
   if "$program" conform 'kerple-temperature{temperature=0}' 2>"$out/refused.txt"; then return 1; fi
   grep -q "temperature is 0, expected a number above 0" "$out/refused.txt"
   # Exit status 137 of a killed sweep is expected.

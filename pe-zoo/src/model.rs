@@ -11,6 +11,8 @@ mod self_attention;
 mod shifted;
 mod weights;
 
+pub(crate) use block::equals_formulas;
+
 pub use crate::kernels::activation::ActivationKind;
 pub use config::{
     Init, MOST_STEP_OPERATIONS, ModelConfig, ModelError, NormKind, NormPlace, QkNormKind,

@@ -1,5 +1,9 @@
 //! Transformer block: attention under the encoding, followed by the feed-forward network.
 
+mod testing;
+
+pub(crate) use testing::equals_formulas;
+
 use crate::attention::{AttentionKind, Engine, LayerCache, LayerInput, Trace, Weights, layer};
 use crate::compose::Combined;
 use crate::encoding::Update;
@@ -271,6 +275,3 @@ impl DecoderBlock {
         (x, carried, Seen { weights: attended.weights, traces: attended.traces })
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -17,6 +17,14 @@ pub const F32: Tolerance = Tolerance { absolute: 3e-5, relative: 3e-5 };
 /// Tolerance of f32 against f32 with another order of summation.
 pub const F32_REORDERED: Tolerance = Tolerance { absolute: 1e-5, relative: 1e-5 };
 
+/// Step of central differences in f64. It is so small that an interval rarely contains a kink of a ReLU, and large compared
+/// with the precision of f64.
+pub const DERIVATIVE_STEP: f64 = 4e-6;
+
+/// Tolerance of gradients in f32 against such differences: for forward and backward sums of a few dozen products, and for the
+/// error of a difference, the square of the step times a third derivative.
+pub const DERIVATIVE: Tolerance = Tolerance { absolute: 5e-4, relative: 1e-3 };
+
 /// Tolerance of f64 against numbers printed with twelve digits.
 pub const PRINTED: Tolerance = Tolerance { absolute: 2e-11, relative: 2e-11 };
 

@@ -21,9 +21,10 @@ use crate::reference::NoEffect;
 use crate::{Combination, Dims, Hooks, PeError, Positions};
 
 /// Checks that hold for any implementation if the encoding has no effect at the sizes of the kit.
-const COMPARISONS: [Check; 5] = [
+const COMPARISONS: [Check; 6] = [
     Check::EqualsReference,
     Check::Transform,
+    Check::ModelSettings,
     Check::EnginesAgree,
     Check::DecodesAsFullPass,
     Check::GradientValues,

@@ -13,6 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use burn::tensor::Device;
 
 use super::{Outcome, build, decode, random, stack};
+use crate::model::equals_formulas;
 use crate::probe::panic_text;
 use crate::{Combination, Hooks};
 
@@ -34,6 +35,9 @@ pub enum Check {
     EqualsReference,
     /// Transformed queries and keys are those of the scalar reference, and of an allowed width.
     Transform,
+    /// The attention of a block with normalised queries and keys, heads that share keys, and a gate equals its formulas, and
+    /// gradients equal central differences of these.
+    ModelSettings,
     /// The fused engine and the reference engine give the same outputs and the same gradients of
     /// queries, keys, values, layer inputs and parameters, through all layers.
     EnginesAgree,
@@ -81,6 +85,9 @@ impl Check {
             }
             Self::EqualsReference => "equals its scalar f64 reference, at odd sizes and offsets",
             Self::Transform => "queries and keys are transformed as in the scalar reference",
+            Self::ModelSettings => {
+                "equals its formulas with normalised queries and keys, shared keys and a gate"
+            }
             Self::EnginesAgree => "both engines give the same outputs and gradients",
             Self::DecodesAsFullPass => {
                 "decoding 1, 3 or 27 tokens at a time equals a full pass at each step"
@@ -88,15 +95,17 @@ impl Check {
             Self::Causal => "no output depends on a later token",
             Self::BatchIndependent => "batch entries do not influence each other",
             Self::Length => {
-                "runs at 8 times the training length, or refuses positions past its limit"
+                "runs at 8 times the training length, or refuses positions beyond its limit"
             }
             Self::Positions => "positions are valid and reproducible",
             Self::Probe => "its properties can be found by probing",
-            Self::ParameterFormula => "the parameter formula equals the parameters built",
-            Self::MacFormula => "the formula of multiply-accumulates equals those counted",
+            Self::ParameterFormula => {
+                "the parameter formula gives the number of parameters that are built"
+            }
+            Self::MacFormula => "the formula of multiply-accumulates gives their counted number",
             Self::Gradients => "every parameter gets a finite gradient that is not zero",
             Self::GradientValues => "gradients equal central differences of the f64 reference",
-            Self::Acts => "the encoding and each size of its settings act where they are checked",
+            Self::Acts => "the encoding and each size in its settings have an effect in the checks",
             Self::Reproducible => "the same seed gives the same bits",
             Self::SettingsRoundTrip => "settings written and read again are the same",
             Self::UnknownSettingRefused => "an unknown setting is refused by name",
@@ -211,6 +220,13 @@ pub(super) fn findings(config: &Combination, device: &Device) -> Vec<Finding> {
             Some(equal.and_then(|()| stack::equals_reference(config, device)))
         }),
         optional(Check::Transform, &|| transform::check(&encoding, config, device)),
+        optional(Check::ModelSettings, &|| {
+            let device = device.clone().autodiff();
+            match random(config, &device) {
+                Ok(encoding) => equals_formulas(&encoding, &device),
+                Err(found) => Some(Err(found)),
+            }
+        }),
         run(Check::EnginesAgree, &|| agree::engines_agree(config, device)),
         run(Check::DecodesAsFullPass, &|| {
             decode::decodes_as_full_pass(&encoding, device)?;

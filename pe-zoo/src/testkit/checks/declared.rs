@@ -41,7 +41,7 @@ pub(super) fn length(encoding: &Combined, config: &Combination, device: &Device)
     let last = Positions::contiguous(0, tokens).shifted(limit - tokens);
     check_limit(encoding, id, &last).map_err(|error| format!("at its limit: {error}"))?;
     if check_limit(encoding, id, &last.shifted(1)).is_ok() {
-        return Err(format!("has a limit, but position {limit} is accepted"));
+        return Err(format!("`max_len` is {limit}, but position {limit} is accepted"));
     }
     finite(&last, "at its limit")
 }
@@ -57,17 +57,20 @@ pub(super) fn positions(encoding: &dyn Hooks, config: &Combination) -> Outcome {
         let at = encoding.positions(request).map_err(|error| error.to_string())?;
         let tokens = cached_tokens + new_tokens;
         if (at.cols().len(), at.first_row()) != (tokens, cached_tokens) {
-            return Err(format!("{} positions for {tokens} tokens", at.cols().len()));
+            return Err(format!(
+                "{} positions for {tokens} tokens, expected one per token",
+                at.cols().len()
+            ));
         }
         if at.len() > longest {
-            return Err(format!("position {} past {longest}", at.len() - 1));
+            return Err(format!("position {}, expected less than {longest}", at.len() - 1));
         }
         Ok(at)
     };
     for (cached, new) in [(0, TOKENS), (0, 1), (9, 1), (6, 3)] {
         for seed in [None, Some(1), Some(2)] {
             if ask(cached, new, seed)? != ask(cached, new, seed)? {
-                return Err("the same request gave other positions".to_owned());
+                return Err("two equal requests gave different positions".to_owned());
             }
         }
     }
@@ -129,8 +132,9 @@ fn counted_macs(config: &Combination, device: &Device) -> Outcome {
         let expected = plain + config.cost(&dims, len).map_or(0, |cost| cost.macs());
         if counted != expected {
             return Err(format!(
-                "{counted} multiply-accumulates over {len} tokens of {dims:?}, the formula gives \
-                 {expected} ({plain} of them without any encoding)"
+                "{counted} multiply-accumulates over {len} tokens in {} layers of width {} with {} heads, \
+                 but the formula gives {expected} ({plain} of them are those of a model without an encoding)",
+                dims.layers, dims.width, dims.heads
             ));
         }
     }

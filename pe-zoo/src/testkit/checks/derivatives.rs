@@ -5,7 +5,7 @@ use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
 use crate::attention::{LayerInput, Weights, layer};
 use crate::encoding::EmbedContext;
-use crate::probe::close::{self, Tolerance, numbers};
+use crate::probe::close::{self, DERIVATIVE, DERIVATIVE_STEP, numbers};
 use crate::probe::passes::{DIMS, embedded};
 use crate::probe::problem::{Problem, ids, tensor3, tensor4};
 use crate::reference::{ScalarInput, ScalarReference, Tokens, attention};
@@ -41,14 +41,15 @@ impl ModuleVisitor for Present<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let shape = param.val().dims();
         let Some(grad) = param.val().grad(self.grads) else {
-            self.found.push(format!("parameter {shape:?} gets no gradient"));
+            self.found.push(format!("a parameter of shape {shape:?} gets no gradient"));
             return;
         };
         let values = numbers(grad);
         if values.iter().any(|g| !g.is_finite()) {
-            self.found.push(format!("parameter {shape:?} gets a gradient that is not finite"));
+            self.found
+                .push(format!("a parameter of shape {shape:?} gets a gradient that is not finite"));
         } else if values.iter().all(|g| *g == 0.0) {
-            self.found.push(format!("parameter {shape:?} gets a gradient of zero"));
+            self.found.push(format!("a parameter of shape {shape:?} gets a gradient of zero"));
         }
     }
 }
@@ -56,17 +57,8 @@ impl ModuleVisitor for Present<'_> {
 /// Number of tokens; small, because scalar loops are slow.
 const TOKENS: usize = 7;
 
-/// Step of the central differences. It is so small that an interval rarely contains a kink of a
-/// ReLU, and large compared with the precision of f64. Parameters are f32, so the difference is
-/// divided by the step as rounded to f32.
-const STEP: f64 = 4e-6;
-
 /// Number of entries tested in each tensor.
 const TRIED: usize = 7;
-
-/// Tolerance for f32 forward and backward sums of a few dozen products, and for the error of a
-/// difference, `STEP^2` times a third derivative.
-pub(in crate::testkit) const DERIVATIVE: Tolerance = Tolerance { absolute: 5e-4, relative: 1e-3 };
 
 /// Loss that weights every output by a fixed number, so that errors do not cancel.
 pub(in crate::testkit) struct WeightedLoss {
@@ -196,10 +188,11 @@ impl Differences {
             *entry_of(&mut input, name, entry) += by;
             self.loss.scalar(&self.encoding, &input)
         };
-        (moved(STEP) - moved(-STEP)) / (2.0 * STEP)
+        (moved(DERIVATIVE_STEP) - moved(-DERIVATIVE_STEP)) / (2.0 * DERIVATIVE_STEP)
     }
 
-    /// Derivative of the loss by one entry of a parameter.
+    /// Derivative of the loss by one entry of a parameter. Parameters are f32, so the difference is divided by the step as
+    /// rounded to f32.
     pub(in crate::testkit) fn parameter(
         &self,
         input: &ScalarInput,
@@ -211,7 +204,7 @@ impl Differences {
             let moved = self.encoding.clone().map(&mut mover);
             (self.loss.scalar(&moved, input), mover.value)
         };
-        let ((above, high), (below, low)) = (moved(STEP), moved(-STEP));
+        let ((above, high), (below, low)) = (moved(DERIVATIVE_STEP), moved(-DERIVATIVE_STEP));
         (above - below) / (high - low)
     }
 

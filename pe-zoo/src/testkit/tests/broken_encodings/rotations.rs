@@ -30,6 +30,8 @@ pub(super) enum Fault {
     FixedThoughTheyGrow,
     /// Keys are said to be fixed, although each head has an angle of its own.
     FixedThoughHeadsDiffer,
+    /// Keys that several heads share are rotated further.
+    SharedKeysTurnFurther,
 }
 
 pub(super) const FAULTS: &[(Fault, Check)] = &[
@@ -40,6 +42,7 @@ pub(super) const FAULTS: &[(Fault, Check)] = &[
     (Fault::LongCacheUnturned, Check::DecodesAsFullPass),
     (Fault::FixedThoughTheyGrow, Check::DecodesAsFullPass),
     (Fault::FixedThoughHeadsDiffer, Check::DecodesAsFullPass),
+    (Fault::SharedKeysTurnFurther, Check::ModelSettings),
 ];
 
 /// Tokens after which [`Fault::LongCacheUnturned`] begins.
@@ -121,11 +124,20 @@ impl PositionEncoding for Rotated {
                 };
                 (rotated.0, Tensor::cat((0..heads).map(of_head).collect(), 1))
             }
+            Fault::SharedKeysTurnFurther => {
+                let ([_, heads, ..], [_, key_heads, ..]) = (q.dims(), k.dims());
+                (rotated.0, turn(&k, cols.map(|angle| angle * (heads / key_heads) as f64)))
+            }
         }
     }
 
     fn fixed_keys(&self) -> bool {
-        matches!(self.fault, Fault::FixedThoughTheyGrow | Fault::FixedThoughHeadsDiffer)
+        matches!(
+            self.fault,
+            Fault::FixedThoughTheyGrow
+                | Fault::FixedThoughHeadsDiffer
+                | Fault::SharedKeysTurnFurther
+        )
     }
 }
 

@@ -1,5 +1,5 @@
-//! Compares the attention of a block with scalar f64, under the settings of the model that change it: normalised queries and
-//! keys, and the gate of the output.
+//! Compares the attention of a block with its formulas in scalar f64, under the settings of the model that change it:
+//! normalised queries and keys, heads that share keys and values, and the gate of the output.
 
 use burn::module::{Param, ParamId};
 use burn::tensor::TensorData;
@@ -8,28 +8,54 @@ use rand_chacha::rand_core::SeedableRng;
 use super::super::config::{NormKind, QkNormKind};
 use super::super::weights::QkGains;
 use super::*;
-use crate::Combination;
+use crate::probe::close::{self, DERIVATIVE, DERIVATIVE_STEP, F32, numbers};
+use crate::probe::passes::DIMS;
 use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens, attention, dot};
-use crate::testkit::close::{self, F32, Tolerance, numbers};
-use crate::testkit::randomise;
 
 const TOKENS: usize = 9;
-const WIDTH: usize = 18;
-const HEADS: usize = 3;
+const WIDTH: usize = DIMS.width;
+const HEADS: usize = DIMS.heads;
 const EPSILON: f64 = 1e-3;
 
-/// Step of the differences, and the tolerance for gradients from f32.
-const STEP: f64 = 1e-4;
-const DERIVATIVE: Tolerance = Tolerance { absolute: 2e-4, relative: 2e-3 };
+/// Number of entries compared in each tensor, about.
+const TRIED: usize = 5;
 
 /// Names and shapes of the inputs of a block's attention.
 const INPUTS: [&str; 8] =
     ["x", "norm", "qkv", "query gains", "key gains", "gate", "gate bias", "out"];
 
+/// Compares the output of a block's attention under an encoding with its formulas, and the gradients with central differences
+/// of these, in both engines; `None` if the encoding has no scalar reference. The encoding has the sizes of the probes, and
+/// `device` computes gradients.
+pub(crate) fn equals_formulas(encoding: &Combined, device: &Device) -> Option<Result<(), String>> {
+    let reference = encoding.reference()?;
+    let grouped_and_gated = ModelConfig {
+        kv_heads: Some(1),
+        qk_norm: QkNormKind::Head,
+        output_gate: true,
+        ..ModelConfig::default()
+    };
+    let normed_together = ModelConfig { qk_norm: QkNormKind::Width, ..ModelConfig::default() };
+    let compared = [grouped_and_gated, normed_together].into_iter().try_for_each(|settings| {
+        let case = Case::new(encoding, reference, settings);
+        let ModelConfig { qk_norm, output_gate, .. } = case.config;
+        [Engine::Reference, Engine::best(device)].into_iter().try_for_each(|engine| {
+            case.agrees(engine, device).map_err(|found| {
+                format!(
+                    "{} engine, qk_norm {qk_norm:?}, output_gate {output_gate}: {found}",
+                    engine.id()
+                )
+            })
+        })
+    });
+    Some(compared)
+}
+
 /// The settings that are compared, and the inputs that they have.
-struct Case {
+struct Case<'a> {
     config: ModelConfig,
-    encoding: Combined,
+    encoding: &'a Combined,
+    reference: &'a dyn ScalarReference,
     /// Numbers of each of [`INPUTS`] in row-major order; empty if the model does not have it.
     inputs: [Vec<f64>; 8],
 }
@@ -45,36 +71,58 @@ fn drawn(count: usize, seed: f64, about: f64) -> Vec<f64> {
     (0..count).map(|n| f64::from((about + 0.4 * (seed + 1.7 * n as f64).sin()) as f32)).collect()
 }
 
-impl Case {
-    fn new(encoding: &str, qk_norm: QkNormKind, output_gate: bool, device: &Device) -> Self {
+impl<'a> Case<'a> {
+    fn new(
+        encoding: &'a Combined,
+        reference: &'a dyn ScalarReference,
+        settings: ModelConfig,
+    ) -> Self {
         let config = ModelConfig {
             layers: 1,
             width: WIDTH,
             heads: HEADS,
-            kv_heads: Some(1),
             norm: NormKind::RmsNorm,
             norm_epsilon: Some(EPSILON),
             bias: false,
-            qk_norm,
-            output_gate,
-            ..ModelConfig::default()
+            ..settings
         };
-        let dims = config.dims(TOKENS, TOKENS);
-        let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let encoding = Combination::parse(encoding).unwrap().init(&dims, &mut rng, device).unwrap();
         let gains = config.qk_gains();
-        let gate = if output_gate { WIDTH * WIDTH } else { 0 };
+        let gate = if config.output_gate { WIDTH } else { 0 };
         let inputs = [
             drawn(TOKENS * WIDTH, 1.0, 0.0),
             drawn(WIDTH, 2.0, 1.0),
             drawn(WIDTH * (WIDTH + 2 * config.kv_width()), 3.0, 0.0),
             drawn(gains.as_ref().map_or(0, |gains| gains.queries), 4.0, 1.0),
             drawn(gains.as_ref().map_or(0, |gains| gains.keys), 5.0, 1.0),
-            drawn(gate, 6.0, 0.0),
-            drawn(if output_gate { WIDTH } else { 0 }, 7.0, 0.0),
+            drawn(gate * WIDTH, 6.0, 0.0),
+            drawn(gate, 7.0, 0.0),
             drawn(WIDTH * WIDTH, 8.0, 0.0),
         ];
-        Self { config, encoding: randomise(encoding, 3), inputs }
+        Self { config, encoding, reference, inputs }
+    }
+
+    /// Compares the block of the model with the formulas.
+    fn agrees(&self, engine: Engine, device: &Device) -> Result<(), String> {
+        let ModelPass { output, gradients } = self.by_model(engine, device);
+        close::compare(&output, &self.by_formula(&self.inputs), F32)?;
+        for (at, name) in INPUTS.iter().enumerate() {
+            let count = self.inputs[at].len();
+            if gradients[at].len() != count {
+                return Err(format!("{name} get no gradient"));
+            }
+            for entry in (0..count).step_by((count / TRIED).max(1)) {
+                let moved = |by: f64| {
+                    let mut inputs = self.inputs.clone();
+                    inputs[at][entry] += by;
+                    self.loss(&inputs)
+                };
+                let difference =
+                    (moved(DERIVATIVE_STEP) - moved(-DERIVATIVE_STEP)) / (2.0 * DERIVATIVE_STEP);
+                close::compare(&[gradients[at][entry]], &[difference], DERIVATIVE)
+                    .map_err(|found| format!("{name}, entry {entry}: {found}"))?;
+            }
+        }
+        Ok(())
     }
 
     /// Runs the block of the model.
@@ -113,7 +161,7 @@ impl Case {
         };
         let at = Positions::contiguous(0, TOKENS);
         let through = Through {
-            encoding: &self.encoding,
+            encoding: self.encoding,
             at: &at,
             weights: Weights::Drop,
             engine,
@@ -140,6 +188,7 @@ impl Case {
         let x = rows(x, WIDTH);
         let input = x.iter().map(|x| normalised(x, norm)).collect::<Tokens>();
         let (head_dim, kv_width) = (self.config.head_dim(), self.config.kv_width());
+        let kv_heads = self.config.kv_heads();
         let projected = product(&input, qkv, WIDTH + 2 * kv_width);
         let part = |from: usize, count: usize, gains: &[f64]| -> Tokens {
             let of = |row: &Vec<f64>| normalised_heads(&row[from..from + count], gains, head_dim);
@@ -156,15 +205,14 @@ impl Case {
         let problem = ScalarInput {
             layer: 0,
             q: by_head(&part(0, WIDTH, query_gains), HEADS),
-            k: by_head(&part(WIDTH, kv_width, key_gains), 1),
-            v: by_head(&part(WIDTH + kv_width, kv_width, &[]), 1),
+            k: by_head(&part(WIDTH, kv_width, key_gains), kv_heads),
+            v: by_head(&part(WIDTH + kv_width, kv_width, &[]), kv_heads),
             x: input.clone(),
             positions: (0..TOKENS).collect(),
             unit: 1.0,
             first_row: 0,
         };
-        let reference: &dyn ScalarReference = self.encoding.reference().unwrap();
-        let mixed = attention::mix(&reference.scalar_weights(&problem), &problem.v);
+        let mixed = attention::mix(&self.reference.scalar_weights(&problem), &problem.v);
         let mut mixed = (0..TOKENS)
             .map(|t| mixed.iter().flat_map(|head| head[t].clone()).collect())
             .collect::<Tokens>();
@@ -214,41 +262,5 @@ fn normalised_heads(u: &[f64], gains: &[f64], head_dim: usize) -> Vec<f64> {
             u.chunks(head_dim).flat_map(|head| normalised(head, gains)).collect()
         }
         _ => normalised(u, gains),
-    }
-}
-
-#[test]
-fn attention_equals_its_formulas_and_their_derivatives_under_every_setting_of_the_model() {
-    let device = Device::flex().autodiff();
-    for (qk_norm, output_gate) in [
-        (QkNormKind::None, false),
-        (QkNormKind::Head, false),
-        (QkNormKind::Width, false),
-        (QkNormKind::None, true),
-        (QkNormKind::Head, true),
-    ] {
-        for encoding in ["nope", "rope", "cope+rope", "logit-cap+sinks", "fox+window{size=4}"] {
-            let case = Case::new(encoding, qk_norm, output_gate, &device);
-            let expected = case.by_formula(&case.inputs);
-            for engine in [Engine::Reference, Engine::best(&device)] {
-                let said = format!("{encoding}, {qk_norm:?}, gate {output_gate}, {engine:?}");
-                let ModelPass { output, gradients } = case.by_model(engine, &device);
-                close::compare(&output, &expected, F32).unwrap_or_else(|e| panic!("{said}: {e}"));
-                for (at, name) in INPUTS.iter().enumerate() {
-                    let count = case.inputs[at].len();
-                    assert_eq!(gradients[at].len(), count, "{said}: {name}");
-                    for entry in (0..count).step_by((count / 5).max(1)) {
-                        let moved = |by: f64| {
-                            let mut inputs = case.inputs.clone();
-                            inputs[at][entry] += by;
-                            case.loss(&inputs)
-                        };
-                        let difference = (moved(STEP) - moved(-STEP)) / (2.0 * STEP);
-                        close::compare(&[gradients[at][entry]], &[difference], DERIVATIVE)
-                            .unwrap_or_else(|e| panic!("{said}: {name}, entry {entry}: {e}"));
-                    }
-                }
-            }
-        }
     }
 }
