@@ -39,6 +39,25 @@ impl Dims {
     }
 }
 
+/// A tensor of an encoding that is drawn when the encoding is built and never trained.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Constant {
+    /// Path of the tensor in the module, as that of a parameter.
+    pub name: String,
+    /// Dimensions of the tensor.
+    pub shape: Vec<usize>,
+    /// Values in row-major order.
+    pub values: Vec<f32>,
+}
+
+impl Constant {
+    /// The constant of a module that is the field or entry `name` of another one.
+    #[must_use]
+    pub fn within(self, name: &str) -> Self {
+        Self { name: format!("{name}.{}", self.name), ..self }
+    }
+}
+
 /// Request for the positions of a pass.
 #[derive(Debug)]
 pub struct PositionRequest<'a> {
@@ -266,5 +285,11 @@ pub trait PositionEncoding: Module + ModuleDisplay + Sync + 'static {
     /// Number of supported positions, `0..max_len`; `None` if unlimited.
     fn max_len(&self) -> Option<usize> {
         None
+    }
+
+    /// Returns the numbers that were drawn when the encoding was built and are never trained. They are neither settings nor
+    /// parameters, so another implementation of a trained model needs them as well.
+    fn constants(&self) -> Vec<Constant> {
+        Vec::new()
     }
 }

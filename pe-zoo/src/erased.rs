@@ -11,8 +11,8 @@ use burn::module::{
 use burn::tensor::{Bool, Device, Float, Int, Tensor};
 
 use crate::encoding::{
-    EmbedContext, LayerContext, PositionEncoding, PositionRequest, ScoreContext, StateContext,
-    Update,
+    Constant, EmbedContext, LayerContext, PositionEncoding, PositionRequest, ScoreContext,
+    StateContext, Update,
 };
 use crate::reference::ScalarReference;
 use crate::{PeError, Positions, ScoreMod, TokenState};
@@ -38,6 +38,7 @@ pub trait Hooks: Debug + Send + Sync {
     fn mixed_values(&self, ctx: &LayerContext<'_>) -> Option<Tensor<4>>;
     fn update(&self, rows: TokenState, layer: usize, update: Update<'_>) -> TokenState;
     fn max_len(&self) -> Option<usize>;
+    fn constants(&self) -> Vec<Constant>;
     /// [`PositionEncoding::horizon`] of a layer, which [`Combined`](crate::Combined) knows; `None` for a single encoding, because it
     /// does not keep its settings.
     fn horizon(&self, _layer: usize) -> Option<usize> {
@@ -89,6 +90,10 @@ impl<E: PositionEncoding> Hooks for E {
 
     fn max_len(&self) -> Option<usize> {
         PositionEncoding::max_len(self)
+    }
+
+    fn constants(&self) -> Vec<Constant> {
+        PositionEncoding::constants(self)
     }
 }
 

@@ -17,9 +17,9 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
-use pe_zoo::PositionEncoding;
+use pe_zoo::Hooks;
 use pe_zoo::attention::AttentionKind;
-use pe_zoo::zoo::fope::Fope;
+use pe_zoo::encoding::Constant;
 use serde_json::{Value, json};
 use tasks::tokenizer::Tokenizer;
 use tasks::{FileError, Task, write_in};
@@ -27,6 +27,7 @@ use tasks::{FileError, Task, write_in};
 use pe_zoo::model::{ModelConfig, NormKind};
 use train::experiment::{Experiment, of_record};
 use train::run::kept::KeptTraining;
+use train::streams::{Stream, stream};
 use train::weights::NamedTensors;
 
 pub use llama::ModelFacts;
@@ -63,7 +64,9 @@ pub fn export(kept: &KeptTraining, folder: &Path) -> Result<Exported> {
     let (config, tensors, kind) = match llama {
         Some(llama) => (llama.config(""), llama.tensors(&kept.tensors), Exported::Llama),
         None => {
-            (config(&experiment, task.vocab_size(), lens)?, kept.tensors.clone(), Exported::Torch)
+            let mut tensors = kept.tensors.clone();
+            add_constants(&experiment, &*task, &mut tensors)?;
+            (config(&experiment, task.vocab_size(), lens)?, tensors, Exported::Torch)
         }
     };
     let settings = kept.path.with_extension("json");
@@ -139,17 +142,26 @@ const NOT_LLAMA: &str = "a model of this architecture cannot be written as a fol
      architecture as in Llama: soft attention, RMSNorm before each part, SwiGLU, no bias, no normalisation of \
      queries and keys, no output gate, no scaled embedding and no bound of the logits";
 
+/// Adds the constants of the encoding, which kept weights do not have: they are drawn again from the seed of the training.
+fn add_constants(
+    experiment: &Experiment,
+    task: &dyn Task,
+    tensors: &mut NamedTensors,
+) -> Result<()> {
+    let mut rng = stream(experiment.seed, Stream::Encoding);
+    let encoding =
+        experiment.encoding.init(&experiment.dims(task), &mut rng, &pe_zoo::probe::device())?;
+    for Constant { name, shape, values } in encoding.constants() {
+        // Named as parameters are: the parts of a combination are numbered.
+        let name = format!("encoding.{}", name.replace("parts.", ""));
+        tensors.insert(name, shape, &values);
+    }
+    Ok(())
+}
+
 /// Settings of the decoder in `pe_zoo.torch`.
 fn config(experiment: &Experiment, vocabulary: usize, lens: [usize; 2]) -> Result<Value> {
     let model = &experiment.model;
-    let encoding = experiment.encoding.to_string();
-    // Also within brackets and patterns of layers.
-    let mut words = encoding.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
-    ensure!(
-        !words.any(|word| word == Fope::CARD.id),
-        "`fope` cannot be exported to PyTorch: its random constants are not among the kept weights; choose a model with \
-         another encoding"
-    );
     ensure!(
         model.attention == AttentionKind::Soft,
         "hard attention cannot be exported to PyTorch, expected soft attention"
@@ -171,7 +183,7 @@ fn config(experiment: &Experiment, vocabulary: usize, lens: [usize; 2]) -> Resul
         "tied_head": model.tied_head,
         "embedding_scale": model.embedding_scale().unwrap_or(1.0),
         "head_cap": model.head_cap,
-        "encoding": encoding,
+        "encoding": experiment.encoding.to_string(),
         "trained_tokens": lens[0],
         "most_tokens": lens[1],
     }))

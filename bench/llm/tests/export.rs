@@ -27,6 +27,7 @@ use tasks::TaskConfig;
 use train::experiment::{Budget, EvalConfig, Experiment, TrainConfig};
 use train::run::kept::{self, KeptTraining, weights_path};
 use train::run::{RunContext, build, unfinished_record};
+use train::weights::NamedTensors;
 
 /// Tokens of a sequence, longer than the trained length of 12.
 const TOKENS: usize = 20;
@@ -161,8 +162,8 @@ fn pytorch_gives_our_logits_of_every_encoding() {
     assert!(known.len() >= 34, "{known:?}");
     let cards = Registry::builtin();
     let all = cards.cards().map(|card| card.id).filter(|id| known.iter().any(|known| known == id));
-    // FoPE draws constants that weights do not have, and random positions are drawn by another generator.
-    let encodings = all.filter(|id| !["fope", "randomized"].contains(id)).chain(VARIANTS);
+    // PyTorch draws other random positions.
+    let encodings = all.filter(|id| *id != "randomized").chain(VARIANTS);
     let mut models = encodings.map(|encoding| (encoding, small())).collect::<Vec<_>>();
     let post =
         ModelConfig { norm_place: NormPlace::Post, activation: ActivationKind::Gelu, ..small() };
@@ -173,6 +174,7 @@ fn pytorch_gives_our_logits_of_every_encoding() {
         ModelConfig { qk_norm: QkNormKind::Width, norm_place: NormPlace::Output, ..llama() };
     models.push(("alibi", olmo2));
     models.push(("rope/alibi{learning=per-layer}+cope/nope", ModelConfig { layers: 5, ..small() }));
+    models.push(("cope+(fope/nope)", small()));
     models.push(("alibi", ModelConfig { tied_head: true, ..llama() }));
     let gemma = ModelConfig {
         head_dim: Some(12),
@@ -229,15 +231,23 @@ fn transformers_gives_our_logits_of_a_llama() {
     }
 }
 
+/// Kept weights have parameters alone.
 #[test]
-fn an_encoding_with_random_constants_is_refused() {
+fn constants_are_exported_beside_the_parameters() {
     let folder = tempfile::tempdir().unwrap();
-    for encoding in ["fope", "cope+fope", "fope/nope"] {
+    for (encoding, name) in [
+        ("fope", "encoding.0.cos.1"),
+        ("cope+fope", "encoding.1.sin.0"),
+        ("cope+(nope/fope)", "encoding.1.kinds.1.0.cos.0"),
+    ] {
         let (kept, _) = kept(encoding, small(), folder.path());
+        assert!(kept.tensors.values(name).is_none(), "{encoding}");
         let out = folder.path().join("out");
-        let said = export(&kept, &out).unwrap_err().to_string();
-        assert!(said.contains("`fope` cannot be exported"), "{said}");
-        assert!(!out.exists(), "nothing is written");
+        export(&kept, &out).unwrap();
+        let tensors =
+            NamedTensors::parse(&fs::read(out.join("model.safetensors")).unwrap()).unwrap();
+        let values = tensors.values(name).unwrap_or_else(|| panic!("{encoding}: no `{name}`"));
+        assert!(values.iter().any(|value| *value != 0.0), "{encoding}");
     }
 }
 

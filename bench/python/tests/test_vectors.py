@@ -1,12 +1,10 @@
 """Compares every encoding with the numbers of `pe-bench vectors`, in f64."""
 
 import inspect
-import math
 import pathlib
 import subprocess
 import sys
 
-import chacha
 import pytest
 import torch
 from program import ids, run, vectors
@@ -53,29 +51,17 @@ def built(expected):
     }
     named = dict(encoding.named_parameters())
     assert named.keys() == values.keys()
-    encoding.load_state_dict({**encoding.state_dict(), **values})
-    for part in encoding.parts:
-        if part.id == "fope":
-            mix(part, expected["settings"]["settings"]["gain"])
+    constants = {
+        weight_name(constant["name"]): torch.tensor(constant["values"]).view(constant["shape"])
+        for constant in expected["constants"]
+    }
+    encoding.load_state_dict({**values, **constants})
     return encoding, [named[name] for name in values]
 
 
 def weight_name(name):
     """The name that kept weights give a parameter: without `parts` and variants of enums."""
     return ".".join(word for word in name.split(".") if word != "parts" and not word[0].isupper())
-
-
-def mix(fope, gain, seed=7):
-    """Draws FoPE's mixtures as pe-bench does: vectors contain parameters only."""
-    normals = chacha.normals(seed)
-    for mixture in fope.buffers():
-        heads, waves, outputs = mixture.shape
-        std, step = gain * math.sqrt(2 / ((waves + heads) * outputs)), math.ceil(waves / outputs)
-        own = [
-            float(d == m * step) for _ in range(heads) for d in range(waves) for m in range(outputs)
-        ]
-        values = torch.tensor([one + std * next(normals) for one in own], dtype=torch.float32)
-        mixture.copy_(values.view_as(mixture))
 
 
 def lower(logits):

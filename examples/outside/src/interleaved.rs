@@ -9,7 +9,7 @@ use burn::tensor::{Device, Tensor};
 use pe_zoo::card::{self, Card, Composition};
 use pe_zoo::compose::{Combined, Inner};
 use pe_zoo::encoding::{
-    EmbedContext, LayerContext, PositionRequest, ScoreContext, StateContext, Update,
+    Constant, EmbedContext, LayerContext, PositionRequest, ScoreContext, StateContext, Update,
 };
 use pe_zoo::reference::{Heads, ScalarInput, ScalarLayer, ScalarReference, Tokens, attention};
 use pe_zoo::{
@@ -156,6 +156,10 @@ impl PositionEncoding for Interleaved {
             inner.score(&ScoreContext { layer, q: ctx.q, k: ctx.k })
         };
         self.in_layer(ctx.layer, score).unwrap_or(ScoreMod::None)
+    }
+
+    fn constants(&self) -> Vec<Constant> {
+        self.inner.constants().into_iter().map(|constant| constant.within("inner")).collect()
     }
 
     fn mixed_values(&self, ctx: &LayerContext<'_>) -> Option<Tensor<4>> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::card::{ActsOn, Properties};
 use crate::encoding::{
-    EmbedContext, LayerContext, PositionRequest, ScoreContext, StateContext, Update,
+    Constant, EmbedContext, LayerContext, PositionRequest, ScoreContext, StateContext, Update,
 };
 use crate::erased::{AnyEncoding, Hooks};
 use crate::reference::ScalarReference;
@@ -253,6 +253,14 @@ impl Hooks for Combined {
 
     fn max_len(&self) -> Option<usize> {
         self.hooks().filter_map(Hooks::max_len).min()
+    }
+
+    fn constants(&self) -> Vec<Constant> {
+        let of_part = |(at, part): (usize, &dyn Hooks)| {
+            let name = format!("parts.{at}");
+            part.constants().into_iter().map(move |constant| constant.within(&name))
+        };
+        self.hooks().enumerate().flat_map(of_part).collect()
     }
 
     fn horizon(&self, layer: usize) -> Option<usize> {

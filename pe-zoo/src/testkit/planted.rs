@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use super::{Check, conforms};
 use crate::card::{ActsOn, Card, Composition};
 use crate::encoding::{
-    EmbedContext, LayerContext, PositionRequest, ScoreContext, StateContext, Update,
+    Constant, EmbedContext, LayerContext, PositionRequest, ScoreContext, StateContext, Update,
 };
 use crate::reference::{Heads, NoEffect, ScalarInput, ScalarReference};
 use crate::{
@@ -112,6 +112,10 @@ impl<E: PositionEncoding> PositionEncoding for Misread<E> {
 
     fn max_len(&self) -> Option<usize> {
         self.encoding.max_len()
+    }
+
+    fn constants(&self) -> Vec<Constant> {
+        self.encoding.constants()
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::checks::derivatives::{Differences, WeightedLoss};
 use super::{check_parameters, random};
+use crate::encoding::Constant;
 use crate::probe::close::numbers;
 use crate::probe::passes::DIMS;
 use crate::reference::{Heads, ScalarInput, Tokens, attention};
@@ -44,6 +45,8 @@ pub struct TestVectors {
     pub v: Heads,
     /// Parameters of the encoding, in the order of a visit.
     pub parameters: Vec<VectorParameter>,
+    /// Tensors that were drawn when the encoding was built and are never trained, such as the mixtures of FoPE.
+    pub constants: Vec<Constant>,
     /// Embeddings after the encoding, `[T][C]`.
     pub embedded: Tokens,
     /// Results of each layer, without state from the layer before.
@@ -181,6 +184,7 @@ pub fn vectors(config: &Combination, tokens: usize, seed: u64) -> Result<TestVec
         embedded: reference.scalar_embed(&input.x, &loss.problem.tokens[0], loss.at.cols()),
         layers: layers.collect(),
         loss: loss.scalar(&differences.encoding, &input),
+        constants: differences.encoding.constants(),
         output_weights: loss.output.clone(),
         embedding_weights: loss.embedding.clone(),
         gradients,
@@ -218,10 +222,9 @@ impl ModuleVisitor for ParameterCollector {
 mod tests {
     use super::*;
     use crate::Registry;
-    use crate::probe::close::{self, F32};
+    use crate::probe::close::{self, DERIVATIVE, F32};
     use crate::probe::passes::embedded;
     use crate::reference::dot;
-    use crate::testkit::checks::derivatives::DERIVATIVE;
     use crate::testkit::passes::full_pass;
 
     #[test]

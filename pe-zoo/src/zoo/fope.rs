@@ -25,8 +25,8 @@
 //!
 //! ## Deviations
 //! `A` and `B` are constants and not parameters: they are drawn from the seed when the encoding is
-//! built, and checkpoints and Burn's records do not contain them. `Fope::with_mixtures` sets those
-//! of another model. The fans of a `[H, K, M]` tensor are `K M` and `H M`, as PyTorch defines them
+//! built, and checkpoints and Burn's records do not contain them. `constants` returns them, and `Fope::with_mixtures` sets
+//! those of another model. The fans of a `[H, K, M]` tensor are `K M` and `H M`, as PyTorch defines them
 //! for the authors' initialisation.
 //!
 //! ## References
@@ -44,7 +44,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
 use crate::count::CountedMatmul;
-use crate::encoding::LayerContext;
+use crate::encoding::{Constant, LayerContext};
 use crate::init::standard_normal;
 use crate::math::frequencies::{check_base, inverse_frequencies};
 use crate::probe::close::numbers;
@@ -278,6 +278,18 @@ impl PositionEncoding for Fope {
         let [_batch, _heads, _columns, head_dim] = k.dims();
         let rotation = self.rotation(ctx.layer, ctx.at, head_dim, &k.device());
         rotation.turn_both(q, k, ctx.at)
+    }
+
+    /// `cos.0`, `cos.1` and so on, one per layer, and the same for `sin`.
+    fn constants(&self) -> Vec<Constant> {
+        let of = |name: &'static str, mixture: fn(&Mixtures) -> &Tensor<3>| {
+            self.layers.iter().map(mixture).enumerate().map(move |(layer, mixture)| Constant {
+                name: format!("{name}.{layer}"),
+                shape: mixture.dims().to_vec(),
+                values: numbers(mixture.clone()).into_iter().map(|value| value as f32).collect(),
+            })
+        };
+        of("cos", |layer| &layer.cos).chain(of("sin", |layer| &layer.sin)).collect()
     }
 }
 

@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::card::{self, ActsOn, Card, Composition};
 use crate::compose::{Combined, Inner, owner_of_parameter};
-use crate::encoding::{LayerContext, ScoreContext, StateContext, Update};
+use crate::encoding::{Constant, LayerContext, ScoreContext, StateContext, Update};
 use crate::reference::{Heads, ScalarInput, ScalarReference};
 use crate::{
     Combination, Cost, Dims, EncodingConfig, Hooks, PeError, PositionEncoding, ScoreMod, TokenState,
@@ -243,6 +243,14 @@ impl PositionEncoding for ByLayer {
 
     fn max_len(&self) -> Option<usize> {
         self.kinds.iter().filter_map(Hooks::max_len).min()
+    }
+
+    fn constants(&self) -> Vec<Constant> {
+        let of_kind = |(at, kind): (usize, &Combined)| {
+            let name = format!("kinds.{at}");
+            kind.constants().into_iter().map(move |constant| constant.within(&name))
+        };
+        self.kinds.iter().enumerate().flat_map(of_kind).collect()
     }
 
     fn state(&self, ctx: &StateContext<'_>) -> TokenState {
