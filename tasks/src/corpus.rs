@@ -15,7 +15,7 @@ mod state;
 use std::path::PathBuf;
 
 pub use cache::cache_dir;
-pub use carrier::{Carrier, Package, Tools};
+pub use carrier::{Carrier, Package, Tools, python};
 pub use error::CorpusError;
 pub use fetch::work_folder;
 pub use known::{CORPORA, CorpusMeta};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use analysis::nightly::history::Night;
-use analysis::nightly::{NightlyVerdict, Thresholds, history, judge};
+use analysis::nightly::{NightlyVerdict, history, judge};
 use analysis::packed::PACKED;
 use anyhow::Context;
 use clap::Args;
@@ -26,15 +26,15 @@ pub(crate) struct NightlyArgs {
     /// Results folder of the accepted baseline.
     #[arg(long, value_name = "DIR")]
     baseline: PathBuf,
-    /// Folder of earlier nights. The command adds this night to the folder and writes `trend.html` and `trend.md`
-    /// there.
+    /// Folder of earlier nightly results. The command adds the results of this night to the folder, and writes
+    /// `trend.html` and `trend.md` there.
     #[arg(long, value_name = "DIR")]
     history: Option<PathBuf>,
-    /// First count the CPU instructions of a training step of each encoding, and add the counts to the night's records;
-    /// needs valgrind.
+    /// First count the CPU instructions of a training step of each encoding, and add the counts to the records of this
+    /// night; needs valgrind.
     #[arg(long)]
     count: bool,
-    /// Make this night the new baseline, even if the gate fails.
+    /// Make the results of this night the new baseline, even if the gate fails.
     #[arg(long)]
     accept: bool,
     /// Print the verdict as JSON.
@@ -52,10 +52,10 @@ pub(super) fn run(arguments: &NightlyArgs) -> anyhow::Result<ExitCode> {
         folders::refuse_left_out("baseline", &folders::messages(&of_baseline))?;
     }
     errors.extend(of_baseline);
-    let verdict = (!baseline.is_empty()).then(|| judge(&night, &baseline, &Thresholds::default()));
+    let verdict = (!baseline.is_empty()).then(|| judge(&night, &baseline));
     anyhow::ensure!(
         verdict.is_some() || arguments.accept,
-        "{}: no baseline yet; check the report of this night, then accept the night with --accept",
+        "{}: no baseline yet; check the report of this night, then make its results the baseline with --accept",
         arguments.baseline.display()
     );
     let passed = verdict.as_ref().map(NightlyVerdict::passes);
@@ -92,7 +92,7 @@ fn keep(records: &[RunRecord], passed: Option<bool>, folder: &Path) -> anyhow::R
         let path = folder.join(name);
         std::fs::write(&path, text).with_context(|| path.display().to_string())?;
     }
-    complain(&format!("{} nights: {}", nights.len(), folder.join("trend.html").display()));
+    complain(&format!("trend of {} nights: {}", nights.len(), folder.join("trend.html").display()));
     Ok(())
 }
 

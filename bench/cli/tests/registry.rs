@@ -9,7 +9,7 @@ use records::Status;
 use tasks::TaskConfig;
 use train::experiment::OptimizerConfig;
 use train::experiment::{EvalConfig, Experiment, TrainConfig};
-use train::run::{RunContext, run};
+use train::run::{RunContext, RunHooks, execute, plan};
 
 fn cell(encoding: &str) -> Experiment {
     Experiment {
@@ -60,7 +60,7 @@ fn every_encoding_trains_for_fifty_steps_with_a_finite_loss_that_falls() {
         let task = cell.task.build().unwrap();
         let context =
             RunContext { suite: "test".to_owned(), suite_sha256: None, threads: 1, jobs: 1 };
-        let record = run(&cell, &*task, &context, &mut |_| {});
+        let record = execute(plan(&cell, &*task, &context), RunHooks::new(&mut |_| {}));
         let losses = record.train.curve.iter().map(|point| point.loss).collect::<Vec<_>>();
         let falls = losses.len() == 5 && losses[4] < losses[0];
         let finite = losses.iter().all(|loss| loss.is_finite());

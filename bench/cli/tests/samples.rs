@@ -16,7 +16,7 @@ use serde_json::Value;
 use std::sync::Mutex;
 use tasks::{Sample, Split, Task, TaskConfig, TaskError, TaskMeta};
 use train::experiment::{Budget, EvalConfig, Experiment, TrainConfig};
-use train::run::{self, RunContext};
+use train::run::{self, RunContext, RunHooks};
 
 /// A task that keeps the samples that are drawn from it.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ fn samples_are_those_of_a_run() {
         engine: Engine::Fused,
     };
     let context = RunContext { suite: "test".into(), suite_sha256: None, threads: 1, jobs: 1 };
-    let record = run::run(&cell, &task, &context, &mut |_| {});
+    let record = run::execute(run::plan(&cell, &task, &context), RunHooks::new(&mut |_| {}));
     assert_eq!(record.status, records::Status::Done);
 
     let trained = done(&["samples", "counting", "--len", "24", "--seed", "5", "--count", "12"]);

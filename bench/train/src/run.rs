@@ -125,23 +125,6 @@ pub struct Training<'a> {
     pub task: &'a dyn Task,
 }
 
-/// Trains and evaluates an experiment without checkpoints and limits; workers call [`execute`].
-///
-/// If the model cannot be built or an evaluation fails, the record contains the reason.
-pub fn run(
-    experiment: &Experiment,
-    task: &dyn Task,
-    context: &RunContext,
-    progress: &mut dyn FnMut(Progress),
-) -> RunRecord {
-    let mut on_event = |event| {
-        if let RunEvent::Progress(how_far) = event {
-            progress(how_far);
-        }
-    };
-    execute(plan(experiment, task, context), RunHooks::new(&mut on_event))
-}
-
 /// Runs a plan. The status of the record is [`Status::Interrupted`] if the run was stopped before its end.
 pub fn execute(plan: RunPlan<'_>, mut hooks: RunHooks<'_>) -> RunRecord {
     let mut record = plan.record.clone();
@@ -243,7 +226,7 @@ fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> 
         let samples = GateSamples { len, count: GATE_SAMPLES, seed };
         let marked = |sample: &Sample| task.counted(sample);
         record.gates = gate_scores(&model, id, task, &marked, samples, &device)
-            .map_err(|error| anyhow!("gate scores: {error}"))?;
+            .map_err(|error| anyhow!("gate scores cannot be computed: {error}"))?;
     }
     // Counting builds another model, whose memory is not part of the run.
     match record.device {

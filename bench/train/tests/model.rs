@@ -15,7 +15,7 @@ use records::{RunRecord, Status};
 use tasks::TaskConfig;
 use train::experiment::{Decay, OptimizerConfig};
 use train::experiment::{EvalConfig, Experiment, TrainConfig};
-use train::run::{RunContext, run};
+use train::run::{RunContext, RunHooks, execute, plan};
 use train::streams::{Stream, stream};
 
 const VOCABULARY: usize = 11;
@@ -340,7 +340,7 @@ fn cell(encoding: &str, task: &str, seed: u64) -> Experiment {
 fn record(cell: &Experiment) -> RunRecord {
     let context = RunContext { suite: "test".to_owned(), suite_sha256: None, threads: 1, jobs: 1 };
     let task = cell.task.build().unwrap();
-    run(cell, &*task, &context, &mut |_| {})
+    execute(plan(cell, &*task, &context), RunHooks::new(&mut |_| {}))
 }
 
 /// What must repeat: everything but time and memory.
@@ -446,11 +446,11 @@ fn what_cannot_work_is_refused_by_name_before_training() {
     refused(&|c| c.eval.splits = Some(Vec::new()), "eval.splits is [], expected at least one");
     refused(
         &|c| c.eval.splits = Some(vec!["dense".to_owned(); 2]),
-        "eval.splits is [\"dense\", \"dense\"], expected each value once, without the second \"dense\"",
+        "eval.splits is [\"dense\", \"dense\"], expected each value once, but \"dense\" is repeated",
     );
     refused(
         &|c| c.eval.lens = vec![16, 8, 16],
-        "eval.lens is [16, 8, 16], expected each value once, without the second 16",
+        "eval.lens is [16, 8, 16], expected each value once, but 16 is repeated",
     );
     refused(
         &|c| {

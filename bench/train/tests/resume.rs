@@ -55,6 +55,11 @@ fn context() -> RunContext {
     RunContext { suite: "test".into(), suite_sha256: None, threads: 1, jobs: 1 }
 }
 
+/// Trains and evaluates without checkpoints and limits.
+fn undisturbed(cell: &Experiment, task: &dyn Task) -> RunRecord {
+    run::execute(run::plan(cell, task, &context()), RunHooks::new(&mut |_| {}))
+}
+
 fn trainer<'a>(cell: &'a Experiment, task: &'a dyn Task) -> Trainer<'a> {
     let (model, device) = run::build(cell, task).unwrap();
     let id = cell.encoding.id();
@@ -193,7 +198,7 @@ fn essence(record: &RunRecord) -> String {
 fn a_cell_that_is_stopped_again_and_again_leaves_the_same_record() {
     let (cell, task) = cell("cope", 0.1);
     let results = tempfile::tempdir().unwrap();
-    let undisturbed = run::run(&cell, &*task, &context(), &mut |_| {});
+    let undisturbed = undisturbed(&cell, &*task);
     assert_eq!(undisturbed.status, Status::Done);
     let mut last = None;
     for stop_after in [3, 4, 11, STEPS] {
@@ -233,7 +238,7 @@ fn a_damaged_checkpoint_is_passed_over_and_said() {
     let (record, from, troubles) = run(&cell, &*task, results.path(), None);
     assert_eq!((from, troubles.len()), (None, 2));
     assert!(troubles[1].contains("truncated") && troubles[1].contains("from the first step"));
-    let undisturbed = run::run(&cell, &*task, &context(), &mut |_| {});
+    let undisturbed = undisturbed(&cell, &*task);
     assert_eq!(essence(&record), essence(&undisturbed));
 }
 
@@ -255,7 +260,7 @@ fn a_cell_out_of_time_says_how_far_it_came_and_goes_on_with_more() {
     assert!(matches!(record.status, Status::TimedOut { .. }), "{:?}", record.status);
     assert!(record.status.reason().contains("1 of 24 steps"), "{}", record.status.reason());
     assert_eq!((record.train.steps, record.evals.len()), (1, 0));
-    let undisturbed = run::run(&cell, &*task, &context(), &mut |_| {});
+    let undisturbed = undisturbed(&cell, &*task);
     assert_eq!(essence(&within(1e6)), essence(&undisturbed));
 }
 

@@ -7,12 +7,12 @@ use std::process::Command;
 use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
 use pe_zoo::model::ModelConfig;
-use records::{SliceUnit, Status};
+use records::{RunRecord, SliceUnit, Status};
 use tasks::{Task, TaskConfig};
 use train::experiment::OptimizerConfig;
 use train::experiment::{EarlyStop, EvalConfig, Experiment, TrainConfig, ValidationConfig};
 use train::run::train::{TrainObserver, Trainer, train};
-use train::run::{self, RunContext};
+use train::run::{self, RunContext, RunHooks};
 
 fn cell(task: &str, train: TrainConfig) -> (Experiment, Box<dyn Task>) {
     let task = TaskConfig::from_id(task).unwrap();
@@ -36,6 +36,11 @@ fn cell(task: &str, train: TrainConfig) -> (Experiment, Box<dyn Task>) {
 
 fn context() -> RunContext {
     RunContext { suite: "test".into(), suite_sha256: None, threads: 1, jobs: 1 }
+}
+
+/// Trains and evaluates without checkpoints and limits.
+fn undisturbed(cell: &Experiment, task: &dyn Task) -> RunRecord {
+    run::execute(run::plan(cell, task, &context()), RunHooks::new(&mut |_| {}))
 }
 
 /// Keeps the losses, and stops after so many steps.
@@ -109,7 +114,7 @@ fn validations_change_no_bit_and_a_solved_training_ends_early() {
     };
     let run = |validation| {
         let (cell, task) = cell("flip-flop", TrainConfig { validation, ..config.clone() });
-        run::run(&cell, &*task, &context(), &mut |_| {})
+        undisturbed(&cell, &*task)
     };
     let plain = run(None);
     let looked = run(Some(validation.clone()));
@@ -156,7 +161,7 @@ fn chosen_splits_are_validated_at_the_same_steps_and_change_nothing() {
     };
     let run = |splits: &[&str]| {
         let (cell, task) = with(splits);
-        run::run(&cell, &*task, &context(), &mut |_| {})
+        undisturbed(&cell, &*task)
     };
     let (plain, looked) = (run(&[]), run(&["sparse", "dense"]));
     assert_eq!((&plain.status, &looked.status), (&Status::Done, &Status::Done));
@@ -193,7 +198,7 @@ fn chosen_splits_are_validated_at_the_same_steps_and_change_nothing() {
 fn slices_add_up_to_the_whole() {
     let config = TrainConfig { steps: 5, batch_size: 4, len: 32, ..TrainConfig::default() };
     let (cell, task) = cell("flip-flop", config);
-    let record = run::run(&cell, &*task, &context(), &mut |_| {});
+    let record = undisturbed(&cell, &*task);
     let sum = |values: &[f64], counts: &[u64]| {
         values.iter().zip(counts).map(|(value, count)| value * *count as f64).sum::<f64>()
     };

@@ -41,14 +41,11 @@ pub struct JudgedClaim {
 /// Corrects the comparisons of these claims as one family: a report with many claims has many chances of a false one.
 pub(super) fn correct(claims: &mut [JudgedClaim]) {
     let planned = claims.iter().flat_map(|claim| &claim.answers).map(|answer| answer.planned).sum();
-    let family: Vec<Contrast> = claims
-        .iter()
-        .flat_map(JudgedClaim::lines)
-        .map(|(_, line, _)| line.ranking.pairs[0].contrast)
-        .collect();
+    let family: Vec<Contrast> =
+        claims.iter().flat_map(JudgedClaim::lines).map(|(_, line, _)| line.pair.contrast).collect();
     let answers = claims.iter_mut().flat_map(|claim| &mut claim.answers);
     let lines = answers.flat_map(|answer| &mut answer.lines);
-    lines.zip(judge(&family, planned)).for_each(|(line, judged)| line.comparison = judged);
+    lines.zip(judge(&family, planned)).for_each(|(line, judged)| line.pair.comparison = judged);
 }
 
 impl JudgedClaim {
@@ -123,14 +120,14 @@ mod tests {
         let better = judged("");
         assert_eq!(verdicts(&better), [Holds, Contradicted, Undecided]);
         // Holm's correction is over the three workloads.
-        assert_eq!(better.answers[0].lines[0].comparison.family, 3);
+        assert_eq!(better.answers[0].lines[0].pair.comparison.family, 3);
         let null = judged("expected = 'not-better'");
         assert_eq!(verdicts(&null), [Contradicted, Holds, Undecided]);
         // All claims of a report are one family.
         let mut both = [better, null];
         correct(&mut both);
-        assert_eq!(both[0].answers[0].lines[0].comparison.family, 6);
-        assert_eq!(both[1].answers[0].lines[2].comparison.family, 6);
+        assert_eq!(both[0].answers[0].lines[0].pair.comparison.family, 6);
+        assert_eq!(both[1].answers[0].lines[2].pair.comparison.family, 6);
         assert_eq!(verdicts(&both[1]), [Contradicted, Holds, Undecided]);
     }
 
@@ -143,7 +140,7 @@ mod tests {
             let settings = Settings { claims, correct_each_claim, ..Settings::default() };
             let frames = Frames::of(&records()).unwrap();
             let report = Report::with(frames, &ReportMeta::default(), &settings).unwrap();
-            report.claims[1].answers[0].lines[0].comparison.family
+            report.claims[1].answers[0].lines[0].pair.comparison.family
         };
         assert_eq!((family(false), family(true)), (6, 3));
     }

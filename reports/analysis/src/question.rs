@@ -11,7 +11,6 @@ use super::ranking::{EncodingResult, RankedPair, Ranking, STANDING, separable};
 use records::Metric;
 use records::number::separator;
 use records::settings::Question;
-use stats::Comparison;
 
 /// Answer to a question.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,8 +32,8 @@ pub struct AnswerLine {
     pub workload: String,
     /// Ranking of the two encodings alone.
     pub ranking: Ranking,
-    /// Comparison of the two encodings, the one with the better mean first, with Holm's correction over the planned workloads.
-    pub comparison: Comparison,
+    /// The two encodings, the one with the better mean first, with Holm's correction over the planned workloads.
+    pub pair: RankedPair,
 }
 
 impl AnswerLine {
@@ -43,21 +42,9 @@ impl AnswerLine {
         self.ranking.results.iter().find(|result| result.encoding == encoding)
     }
 
-    /// Returns the comparison as gains of the encoding of this name over the other.
-    pub fn gains(&self, encoding: &str) -> Comparison {
-        let is_better = |pair: &RankedPair| pair.better == encoding;
-        let paired = self.comparison.paired;
-        let paired = match self.ranking.pairs.first() {
-            Some(pair) if !is_better(pair) => paired.reversed(),
-            _ => paired,
-        };
-        Comparison { paired, ..self.comparison }
-    }
-
     /// Returns the name of the encoding that is significantly better; `None` if neither is.
     pub fn better(&self) -> Option<&str> {
-        let pair = self.ranking.pairs.first()?;
-        separable(Some(&self.comparison)).then_some(&*pair.better)
+        separable(Some(&self.pair.comparison)).then_some(&*self.pair.better)
     }
 }
 
@@ -90,10 +77,10 @@ impl Answer {
         let family: Vec<Contrast> =
             found.iter().map(|(_, ranking)| ranking.pairs[0].contrast).collect();
         let judged = judge(&family, planned);
-        let lines = found
-            .into_iter()
-            .zip(judged)
-            .map(|((workload, ranking), comparison)| AnswerLine { workload, ranking, comparison });
+        let lines = found.into_iter().zip(judged).map(|((workload, ranking), comparison)| {
+            let pair = RankedPair { comparison, ..ranking.pairs[0].clone() };
+            AnswerLine { workload, ranking, pair }
+        });
         Self { question: question.clone(), lines: lines.collect(), unanswered, planned }
     }
 }
@@ -168,7 +155,7 @@ mod tests {
     fn two_named_encodings_need_no_correction_for_the_others() {
         let found = answer(ask("encodings = ['rope', 'cope']"), &cells("w"));
         let line = &found.lines[0];
-        assert_eq!((line.comparison.family, line.better()), (1, Some("cope")));
+        assert_eq!((line.pair.comparison.family, line.better()), (1, Some("cope")));
         assert_eq!(line.ranking.region, Region::Both);
         // Six pairs of four encodings would need four seeds.
         let report = Report::new(cells("w"), &ReportMeta::default()).unwrap();
@@ -177,12 +164,12 @@ mod tests {
         // Two workloads are a family of two, which three seeds cannot carry.
         let both = [cells("v"), cells("w")].concat();
         let found = answer(ask("encodings = ['rope', 'cope']"), &both);
-        assert_eq!((found.lines[0].comparison.family, found.lines[0].better()), (2, None));
+        assert_eq!((found.lines[0].pair.comparison.family, found.lines[0].better()), (2, None));
         let found = answer(ask("encodings = ['rope', 'cope']\ntasks = ['w']"), &both);
         assert_eq!((found.lines.len(), found.lines[0].better()), (1, Some("cope")));
         // So are two planned ones of which one has no result yet.
         let found = answer(ask("encodings = ['rope', 'cope']\ntasks = ['w', 'x']"), &both);
-        assert_eq!((found.lines[0].comparison.family, found.lines[0].better()), (2, None));
+        assert_eq!((found.lines[0].pair.comparison.family, found.lines[0].better()), (2, None));
     }
 
     #[test]
@@ -212,7 +199,7 @@ mod tests {
             let found =
                 answer(ask(&format!("encodings = {encodings}\nchange = {change}")), &records);
             let line = &found.lines[0];
-            (line.better().unwrap().to_owned(), line.comparison.paired.mean_difference)
+            (line.better().unwrap().to_owned(), line.pair.comparison.paired.mean_difference)
         };
         let named = |(name, difference): (String, f64), expected: &str, by: f64| {
             assert_eq!(name, expected);
@@ -229,7 +216,7 @@ mod tests {
                 &records,
             );
             let line = &found.lines[0];
-            (line.better().unwrap().to_owned(), line.comparison.paired.mean_difference)
+            (line.better().unwrap().to_owned(), line.pair.comparison.paired.mean_difference)
         };
         named(kept("alibi"), "alibi", 1.05_f64.ln() - 0.0035);
         named(kept("cope"), "in distribution + 5%", 0.3035 - 1.05_f64.ln());

@@ -191,13 +191,17 @@ pub struct Tools {
     pub installed: Option<PathBuf>,
 }
 
+/// Program to run as Python 3 with pip: that of the variable `PYTHON`, or else `python3`.
+pub fn python() -> OsString {
+    std::env::var_os("PYTHON").filter(|name| !name.is_empty()).unwrap_or_else(|| "python3".into())
+}
+
 impl Tools {
-    /// Returns the cargo that started this program (from the variable `CARGO`), otherwise that of the PATH, and the
-    /// `python3` of the PATH.
+    /// Returns the cargo that started this program (from the variable `CARGO`), otherwise that of the PATH, and [`python`].
     pub fn of_this_process() -> Self {
         Self {
             cargo: std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()),
-            python: "python3".into(),
+            python: python(),
             installed: installed_dir(),
         }
     }

@@ -61,10 +61,7 @@ pub fn place(meta: &ModelMeta) -> PathBuf {
 ///
 /// Python is missing or fails, the hash is wrong, or the cache folder cannot be written.
 pub fn fetch(meta: &ModelMeta) -> Result<PathBuf> {
-    // Another name of the Python program can be set.
-    let python = std::env::var_os("PYTHON").filter(|name| !name.is_empty());
-    let python = python.unwrap_or_else(|| "python3".into());
-    fetch_to(meta, &place(meta), Path::new(&python))
+    fetch_to(meta, &place(meta), Path::new(&tasks::corpus::python()))
 }
 
 /// Verifies the hash of a model on this machine, and returns its path.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::Thresholds;
 use super::matching::MatchedCell;
 use super::verdict::{NightlyVerdict, QualityChange, Scope};
 use crate::contrast::{Contrast, ContrastSide, judge as judge_contrasts};
@@ -10,6 +9,12 @@ use crate::evaluated::{SeedRun, mean_chance};
 use records::settings::Region;
 use records::{EvalPoint, Metric};
 use stats::{Better, LEAST_SEEDS};
+
+/// Smallest loss of a share (exact match, token accuracy) that fails; 0.01 is one percentage point.
+const LEAST_SHARE: f64 = 0.01;
+
+/// Smallest increase of the nll that fails, in nats per scored token.
+const LEAST_NATS: f64 = 0.01;
 
 struct CandidateChange {
     /// The change without the result of its test.
@@ -20,7 +25,7 @@ struct CandidateChange {
 }
 
 /// Adds losses, gains and warnings of the cells whose numbers changed to the verdict.
-pub(super) fn judge(changed: &[&MatchedCell<'_>], gate: &Thresholds, verdict: &mut NightlyVerdict) {
+pub(super) fn judge(changed: &[&MatchedCell<'_>], verdict: &mut NightlyVerdict) {
     let mut by_encoding: BTreeMap<&str, Vec<&MatchedCell<'_>>> = BTreeMap::new();
     let mut by_workload: BTreeMap<(&str, &str), Vec<&MatchedCell<'_>>> = BTreeMap::new();
     for pair in changed {
@@ -64,8 +69,7 @@ pub(super) fn judge(changed: &[&MatchedCell<'_>], gate: &Thresholds, verdict: &m
     let family: Vec<Contrast> = candidates.iter().map(|candidate| candidate.contrast).collect();
     for (candidate, comparison) in candidates.into_iter().zip(judge_contrasts(&family, 0)) {
         let gain = comparison.paired.mean_difference;
-        let least =
-            if candidate.metric.higher_is_better() { gate.least_share } else { gate.least_nats };
+        let least = if candidate.metric.higher_is_better() { LEAST_SHARE } else { LEAST_NATS };
         let change = QualityChange { gain, p_holm: comparison.p_holm, ..candidate.change };
         match comparison.better() {
             Better::A => verdict.gains.push(change),

@@ -46,7 +46,7 @@ fn with(
 }
 
 fn judged(night: &[RunRecord], baseline: &[RunRecord]) -> NightlyVerdict {
-    judge(night, baseline, &Thresholds::default())
+    judge(night, baseline)
 }
 
 fn worse(record: &mut RunRecord, nats: f64, share: f64) {
