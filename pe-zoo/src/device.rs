@@ -74,7 +74,8 @@ pub fn open(device: &Device) -> Result<(), String> {
     set_hook(hook);
     match opened {
         Ok(Some(2.0)) => Ok(()),
-        Ok(sum) => Err(format!("1 + 1 is {sum:?} on this device, expected 2")),
+        Ok(Some(sum)) => Err(format!("1 + 1 is {sum} on this device, expected 2")),
+        Ok(None) => Err("the result of 1 + 1 cannot be read back from this device".to_owned()),
         Err(_) => {
             let message = message.lock().unwrap_or_else(PoisonError::into_inner).take();
             Err(first_words(message.as_deref().unwrap_or_default()))

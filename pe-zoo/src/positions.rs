@@ -49,8 +49,8 @@ impl Positions {
         if first_row >= cols.len() {
             return Err(PeError::Positions {
                 reason: format!(
-                    "first_row is {first_row} and there are {} columns, so no row is left; \
-                     give at least one token more than first_row",
+                    "first_row is {first_row}, expected less than {}, the number of columns; the columns from \
+                     first_row on are the rows",
                     cols.len()
                 ),
             });

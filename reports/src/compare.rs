@@ -15,11 +15,11 @@ use records::settings::Region;
 pub fn document(found: &HeadToHead) -> Document {
     let (a, b) = (&found.a, &found.b);
     let about = format!(
-        "Differences are {} minus {}, paired by seed; differences of shares are in percentage points. Better: \
-         p at most 0.05, and above chance. Not separable: not significant, which does not mean equal. Each row of the \
-         table of all workloads is one test; without any difference, one row in 20 would be significant by chance. \
-         Tables by split and length have Holm's correction. Intervals are not corrected. A report corrects over all \
-         pairs of its encodings and therefore separates fewer pairs.",
+        "Differences are {} minus {}, paired by seed; differences of shares are in percentage points. An encoding is \
+         better if p is at most 0.05 and its result is above chance. Not separable: not significant, which does not \
+         mean equal. Each row of the table of all workloads is one test; without any difference, one row in 20 would \
+         be significant by chance. P-values in tables by split and length have Holm's correction. Intervals are not \
+         corrected. A report corrects over all pairs of its encodings and therefore separates fewer pairs.",
         a.name, b.name
     );
     let figures = region_names(found).into_iter().filter_map(|region| figure(found, region));
@@ -87,8 +87,8 @@ fn figure(found: &HeadToHead, region: &str) -> Option<Figure> {
     let title = format!("{} against {}, {region}", found.a.label, found.b.label);
     let plot = forest::plot("points", vec![(heading, series)]);
     let caption = format!(
-        "Mean difference {region} with its 95% interval. The mark shows the encoding that is significantly better: {} \
-         on the right, {} on the left. A grey circle: not separable.",
+        "Mean differences with 95% intervals, evaluated {region}. The mark shows the encoding that is significantly \
+         better: {} on the right, {} on the left. Grey circle: not separable.",
         found.a.label, found.b.label
     );
     Some(Figure::new(title, caption, plot))
@@ -161,9 +161,9 @@ mod tests {
         let document = document(&found(&records, "cope", "rope"));
         let table = table_of(&document.sections[0]);
         let tests: Vec<&String> =
-            table.notes.iter().filter(|note| note.starts_with("p of")).collect();
+            table.notes.iter().filter(|note| note.starts_with("p-value of")).collect();
         assert_eq!(tests.len(), 2, "{tests:?}");
-        let seeds = ["p of rows with 3 seeds: ", "p of rows with 8 seeds: "];
+        let seeds = ["p-value of rows with 3 seeds: ", "p-value of rows with 8 seeds: "];
         assert!(tests.iter().zip(seeds).all(|(test, start)| test.starts_with(start)), "{tests:?}");
     }
 

@@ -8,16 +8,17 @@ use analysis::reproduction::{
 
 /// Explanation of the verdicts, as METHODOLOGY.md defines them.
 const RULE: [&str; 3] = [
-    "Agrees: the runs follow the published recipe as far as it is known, at least 3 seeds ran, none diverged, and \
-     our 95% interval over seeds contains the published number. The interval is Student's t with a spread of at \
-     least 0.1 points. The published number represents all values that round to it, or a wider range if the paper \
-     states its uncertainty.",
-    "Differs: the recipe and the number of seeds are as above, but the interval does not contain the published number. \
-     Undecided: the same, but the paper prints a standard deviation that is not recorded here. Too few seeds: the \
-     published recipe with fewer than 3 seeds.",
+    "Agrees: the runs follow the published recipe as far as it is known, at least 3 seeds ran, no run diverged, and \
+     our 95% interval over seeds contains the published number. The interval is Student's t with a standard \
+     deviation of at least 0.1 points. The published number represents all values that round to it, or a wider range \
+     if the paper states its uncertainty.",
+    "Differs: the recipe and the number of seeds are as for “agrees”, but a run diverged or the interval does not \
+     contain the published number. Undecided: the interval does not contain the published number, but the paper \
+     prints a standard deviation that pe-zoo's copy of the table lacks. Too few seeds: the runs follow the published \
+     recipe, but there are fewer than 3 seeds.",
     "Other recipe: every run differs from the published recipe in a setting or in the task. Such a run is neither \
-     `agrees` nor `differs`; the report lists the differences. Of several recipes the report shows the one with the \
-     fewest differences. Other size: every run belongs to a suite with smaller models.",
+     `agrees` nor `differs`; the report lists the differences. If runs follow several recipes, the report shows the \
+     recipe with the fewest differences. Other size: every run belongs to a suite with smaller models.",
 ];
 
 /// Returns the table of the number of verdicts of each kind by source.
@@ -91,7 +92,7 @@ fn table_section(result: &TableResult) -> Section {
     });
     let columns = std::iter::once("encoding".to_owned()).chain(heads).collect();
     let recipes = (1..).zip(recipes).map(|(index, recipe)| format!("Recipe {index}: {recipe}."));
-    let mut notes: Vec<String> = recipes.chain([format!("Trust: {}", table.trust)]).collect();
+    let mut notes: Vec<String> = recipes.chain([format!("Reliability: {}", table.trust)]).collect();
     if !table.unknown.is_empty() {
         notes.push(format!("Not published: {}", table.unknown.join(" ")));
     }
@@ -100,7 +101,7 @@ fn table_section(result: &TableResult) -> Section {
             "Standard deviations: {reason}. A number without a standard deviation can agree but never differs."
         ));
     }
-    notes.extend(table.unlike.iter().map(|unlike| format!("Not the same: {unlike}.")));
+    notes.extend(table.unlike.iter().map(|unlike| format!("Difference from the paper: {unlike}.")));
     notes.extend(table.needs.iter().map(|needs| format!("A verdict needs {needs}.")));
     let about = [format!("{}; numbers are {}.", table.what, table.metric.unit()), plan(table)];
     let paragraphs = about.into_iter().chain(result.orders.iter().map(SizeOrder::text));
@@ -118,13 +119,13 @@ fn lower_first(text: &str) -> String {
 fn plan(table: &PublishedTable) -> String {
     match table {
         PublishedTable { suite: Some(suite), .. } => {
-            format!("The suite `{suite}` has this recipe: `pe-bench run {suite}`.")
+            format!("The suite `{suite}` has this recipe; `pe-bench run {suite}` runs it.")
         }
         PublishedTable { task: Some(task), .. } => format!(
-            "Runs of the task `{task}` with this table's settings are shown here; no suite has the recipe of the \
-             table."
+            "No suite has the recipe of this table. Runs of the task `{task}` with the table's settings are shown \
+             here."
         ),
-        PublishedTable { instead: Some(command), .. } => format!("Shown by `{command}`."),
+        PublishedTable { instead: Some(command), .. } => format!("`{command}` shows such numbers."),
         PublishedTable { missing, .. } => {
             format!("Not run: {}.", missing.as_deref().unwrap_or_default())
         }

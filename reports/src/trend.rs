@@ -30,16 +30,18 @@ const QUANTITIES: [Quantity; 9] = [
         line.beyond_token_accuracy
     }),
     quantity("nll in distribution, nats per scored token", "nll", three_digits, |line| line.nll),
-    quantity("median step, ms", "ms per step", three_digits, |line| {
+    quantity("median step time, ms", "ms per step", three_digits, |line| {
         line.step_seconds.map(|seconds| 1000.0 * seconds)
     }),
     quantity("parameters", "parameters", si, |line| Some(line.params as f64)),
-    quantity("operations of a step, by formula", "FLOPs", si, |line| {
+    quantity("operations of a training step, by formula", "FLOPs", si, |line| {
         Some(line.flops_train_step as f64)
     }),
-    quantity("instructions of a step", "instructions", si, |line| line.step_instructions),
-    quantity("allocations of a step", "allocations", whole, |line| line.step_allocations),
-    quantity("bytes allocated in a step", "allocated", bytes, |line| line.step_allocated_bytes),
+    quantity("instructions of a training step", "instructions", si, |line| line.step_instructions),
+    quantity("allocations of a training step", "allocations", whole, |line| line.step_allocations),
+    quantity("bytes allocated in a training step", "allocated", bytes, |line| {
+        line.step_allocated_bytes
+    }),
 ];
 
 const fn quantity(
@@ -66,7 +68,7 @@ fn whole(count: f64) -> String {
 /// Returns the trend as a document: the last night compared with the one before, figures by workload, the commits.
 pub fn document(nights: &[Night]) -> Document {
     let about = match nights {
-        [] => "No night yet.".to_owned(),
+        [] => "There are no nights yet.".to_owned(),
         [_] => "1 night. Each point is a mean over the seeds of the night.".to_owned(),
         _ => format!("{} nights. Each point is a mean over the seeds of a night.", nights.len()),
     };
@@ -194,6 +196,6 @@ mod tests {
         );
         let text = markdown_document(&document(&nights));
         assert!(text.contains("| 2 | 2026-01-03T03:04:05Z |") && !text.contains("<img"), "{text}");
-        assert_eq!(markdown_document(&document(&[])), "# Nights\n\nNo night yet.\n");
+        assert_eq!(markdown_document(&document(&[])), "# Nights\n\nThere are no nights yet.\n");
     }
 }

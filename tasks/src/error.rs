@@ -56,8 +56,8 @@ pub enum TaskError {
     },
     /// The text has fewer windows than requested.
     #[error(
-        "{task}: {} into the {part} part of the text, which has {tokens} tokens in {documents} {} (room for {fits}); \
-         use a shorter len{}",
+        "{task}: {} into the {part} part of the text, which has {tokens} tokens in {documents} {} (windows that fit: \
+         {fits}); use a shorter len{}",
         too_many(*.count, *.window),
         documents_word(*.documents),
         instead(*.fits, *.documents)

@@ -38,7 +38,7 @@ pub(super) struct BenchmarkArgs {
     /// `questions`), MMLU (`question`, `choices`, `answer`) or ARC (`question`, `choices`, `answerKey`).
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Encoding to use instead of the rotation that the model was trained with.
+    /// Encoding to use; default: the encoding that the model was trained with.
     #[arg(long, alias = "encodings")]
     encoding: Option<String>,
     /// Maximum number of prompt tokens; the middle of a longer prompt is dropped. Default: the trained context, minus
@@ -51,18 +51,19 @@ pub(super) struct BenchmarkArgs {
     /// Maximum number of items per file; default: all.
     #[arg(long, value_parser = number(1..=LONGEST))]
     limit: Option<usize>,
-    /// Form of multiple-choice prompts: `texts` (the default) compares the likelihoods of the options' texts; `letters`
-    /// lists the options in the prompt and compares the likelihoods of their letters, as in MMLU.
+    /// Style of multiple-choice prompts: `texts` (the default) compares the likelihoods of the options' texts;
+    /// `letters` lists the options in the prompt and compares the likelihoods of their letters, as in MMLU.
     #[arg(long, value_enum)]
     options: Option<PromptStyle>,
-    /// Number of examples before each item: the first examples of the item's subject in --examples.
+    /// Number of examples in the prompt before each item. They are the first examples of the item's subject in
+    /// the file of --examples.
     #[arg(long, default_value_t = 0, requires = "examples")]
     shots: usize,
     /// JSON Lines file with examples, in the format of the items.
     #[arg(long, requires = "shots")]
     examples: Option<PathBuf>,
-    /// New JSON file for a record of this evaluation: model, encoding, settings, program, machine, all numbers and
-    /// every answer.
+    /// JSON file to create with a record of this evaluation: model, encoding, settings, program, machine, all numbers
+    /// and every answer.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -107,15 +108,15 @@ fn lengths(
     let with_answer = context.saturating_sub(tokens);
     anyhow::ensure!(
         with_answer > 1 || arguments.longest.is_some(),
-        "--tokens is {tokens}, which leaves no room for a prompt in the model's {context} tokens; expected at most \
-         {}; choose a smaller --tokens, or set the prompt length with --longest",
+        "--tokens is {tokens}, which leaves no room for a prompt in the model's context of {context} tokens; expected \
+         at most {}; choose a smaller --tokens, or set the prompt length with --longest",
         context.saturating_sub(2)
     );
     let longest_prompt = arguments.longest.unwrap_or(with_answer);
     let most = longest.max(longest_prompt.saturating_add(tokens));
     anyhow::ensure!(
         most as u64 <= LONGEST,
-        "the sum of --longest and --tokens is {most}, expected at most {LONGEST}"
+        "the sum of --longest and --tokens is {most}, expected at most {LONGEST}; choose smaller values"
     );
     Ok([longest_prompt, longest, most])
 }

@@ -17,13 +17,13 @@ use super::run::headline;
 /// Options that choose cells of results folders.
 #[derive(Args, Clone, Default)]
 pub(super) struct CellSelection {
-    /// Workloads, separated by commas, by their names in the records; default: all.
+    /// Use only cells of these workloads, separated by commas and named as in the records; default: all.
     #[arg(long, alias = "workload", value_name = "NAMES", value_parser = Suggested::TASKS)]
     workloads: Vec<String>,
-    /// Encodings, separated by commas, by their names in the records; default: all.
+    /// Use only cells of these encodings, separated by commas and named as in the records; default: all.
     #[arg(long, value_name = "NAMES", value_parser = Suggested::ENCODINGS)]
     encodings: Vec<String>,
-    /// Seeds, separated by commas; default: all.
+    /// Use only cells of these seeds, separated by commas; default: all.
     #[arg(long, alias = "seed", value_name = "SEEDS", value_delimiter = ',')]
     seeds: Vec<u64>,
 }
@@ -66,8 +66,8 @@ impl CellSelection {
         };
         anyhow::ensure!(
             !found.is_empty(),
-            "no finished cell has these workloads, encodings and seeds; known workloads: {}; known encodings: {}; known seeds: \
-             {}",
+            "no cell matches --workloads, --encodings and --seeds; the records have the workloads {}, the encodings {} and \
+             the seeds {}",
             listed(workloads),
             listed(encodings),
             seeds.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")

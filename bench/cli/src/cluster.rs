@@ -19,7 +19,7 @@ const SUITE_FOLDER: &str = "/etc/pe-bench";
 /// Systems that start the workers of a sweep.
 #[derive(Subcommand, Clone)]
 pub(super) enum System {
-    /// Writes a Slurm batch script that runs a suite as an array of workers, and submits it with --submit.
+    /// Writes a Slurm batch script that runs a suite as a job array of workers. With --submit, also submits the script.
     ///
     /// Workers continue from their checkpoints after a time limit, a preemption or the loss of a node. A job that
     /// writes the report runs after the workers.
@@ -27,7 +27,7 @@ pub(super) enum System {
         after_help = "Examples:\n  pe-bench cluster slurm contextual --max 8 --sbatch --time=4:00:00 --submit\n  pe-bench cluster slurm gpt2-124m --gres gpu:1 --setup 'module load cuda' \\\n    -- --backend cuda --keep-weights last"
     )]
     Slurm(SlurmArgs),
-    /// Prints Kubernetes manifests that run a suite as an Indexed Job of workers, and a Job that writes the report.
+    /// Prints Kubernetes manifests: an Indexed Job whose workers run a suite, and a Job that writes the report.
     #[command(
         after_help = "Example:\n  pe-bench cluster kubernetes contextual --image registry.example/pe-bench \\\n    --volume results > contextual.yaml"
     )]
@@ -48,7 +48,7 @@ pub(super) struct SlurmArgs {
     /// Shell command that starts `pe-bench`, such as 'apptainer exec --nv pe.sif pe-bench'; default: this program.
     #[arg(long, value_name = "CODE")]
     program: Option<String>,
-    /// Shell code before every command, such as 'module load cuda'.
+    /// Shell code to run before every command, such as 'module load cuda'.
     #[arg(long, value_name = "CODE")]
     setup: Option<String>,
     /// Submit the script: first the workers, then the report job.
@@ -64,7 +64,8 @@ pub(super) struct KubernetesArgs {
     /// Image with `pe-bench` and a shell, such as one built from the repository's Dockerfile.
     #[arg(long, value_name = "IMAGE")]
     image: String,
-    /// Name of the persistent volume claim for the results; all workers write to it (ReadWriteMany).
+    /// Name of the persistent volume claim for the results. Its access mode is ReadWriteMany, because all workers write
+    /// to the volume.
     #[arg(long, value_name = "CLAIM")]
     volume: String,
     /// Folder at which the volume is mounted.
@@ -73,7 +74,7 @@ pub(super) struct KubernetesArgs {
     /// Name of the job; default: the suite's name.
     #[arg(long)]
     name: Option<String>,
-    /// Namespace of the objects; default: the namespace of your context.
+    /// Namespace of the objects; default: the namespace of your kubectl context.
     #[arg(long)]
     namespace: Option<String>,
     /// Number of NVIDIA GPUs per worker.
@@ -107,7 +108,8 @@ pub(super) fn slurm(arguments: &SlurmArgs) -> anyhow::Result<()> {
     let logs = std::path::absolute(&workers.out)?.join("slurm");
     let logs = sbatch_value(utf8(&logs)?).map_err(anyhow::Error::msg);
     let logs = logs.context(
-        "the script passes the results folder to sbatch as the value of an option; choose another --out after `--`",
+        "the script passes the results folder to sbatch as the value of an option; choose another folder with --out \
+         after `--`",
     )?;
     std::fs::create_dir_all(&logs).with_context(|| format!("cannot create {logs}"))?;
     let program = std::env::current_exe().context("cannot determine the path of this program")?;
@@ -139,10 +141,11 @@ pub(super) fn slurm(arguments: &SlurmArgs) -> anyhow::Result<()> {
         say(&format!("Submit it with: bash {} submit", quoted(&path)));
         return Ok(());
     }
-    let status = Command::new("bash").args([&path, "submit"]).status().context("no bash")?;
+    let status =
+        Command::new("bash").args([&path, "submit"]).status().context("cannot start bash")?;
     anyhow::ensure!(
         status.success(),
-        "`bash {path} submit` ended with {status}; nothing was submitted unless a job is named above"
+        "`bash {path} submit` ended with {status}; nothing was submitted unless the output above names a job"
     );
     Ok(())
 }
@@ -162,7 +165,10 @@ pub(super) fn kubernetes(arguments: &KubernetesArgs) -> anyhow::Result<()> {
     workers.run[1] = format!("{SUITE_FOLDER}/{file}");
     let out = workers.out.to_str().filter(|_| workers.out.starts_with(mount)).map(quoted);
     let out = out.with_context(|| {
-        format!("--out {} is not below {mount}, where the volume is mounted", workers.out.display())
+        format!(
+            "--out {} is not below {mount}, where the volume is mounted; choose a folder below {mount}",
+            workers.out.display()
+        )
     })?;
     let command = workers.command("$((JOB_COMPLETION_INDEX + 1))", "$JOB_COMPLETION_INDEX");
     let work = format!("exec pe-bench {command}");

@@ -24,10 +24,10 @@ use train::encodings;
 #[derive(Args, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct CompareArgs {
-    /// First encoding: its name in the records, or an expression with the same encodings and settings in any order.
+    /// First encoding: its name in the records, or an expression with the same encodings and settings, in any order.
     #[arg(value_parser = Suggested::ENCODINGS)]
     a: String,
-    /// Second encoding; differences are the first minus the second.
+    /// Second encoding. A difference is the value of the first encoding minus the value of the second encoding.
     #[arg(value_parser = Suggested::ENCODINGS)]
     b: String,
     /// Results folders; default: every folder with records below `results`.
@@ -41,7 +41,8 @@ pub(crate) struct CompareArgs {
     /// Also print the tables by split and length.
     #[arg(long, conflicts_with_all = ["json", "markdown"])]
     points: bool,
-    /// Also print the tables by split and length, and by slice: results grouped by properties of samples and tokens.
+    /// Also print the tables by split and length, and the tables by slice. A slice has the results of the samples or
+    /// tokens that share a property.
     #[arg(long, conflicts_with_all = ["json", "markdown"])]
     slices: bool,
     /// Print the whole comparison, slices included, as JSON.

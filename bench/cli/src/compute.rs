@@ -55,8 +55,8 @@ impl DeviceArgs {
 pub(crate) struct ComputeArgs {
     #[command(flatten)]
     pub(crate) place: DeviceArgs,
-    /// Attention engine: `reference` uses plain tensor operations on any backend; `fused` computes attention in blocks, without
-    /// a full attention matrix, on flex, cuda and wgpu; default: the backend's fastest engine.
+    /// Attention engine: `reference` uses plain tensor operations on any backend; `fused` computes attention in blocks,
+    /// without a full attention matrix, on flex, cuda and wgpu. Default: the backend's fastest engine.
     #[arg(long, value_parser = one_of(ENGINES))]
     engine: Option<Engine>,
     /// Precision of matrix products: f32, tf32 or bf16; default: the precision of the suite or record if the command

@@ -77,7 +77,8 @@ impl Conflict {
     fn of_weights(first: FolderRecord<'_>, second: FolderRecord<'_>) -> Option<Self> {
         let (one, other) = (first.record, second.record);
         let [own, others] = [one, other].map(|record| record.weights.as_ref().map(|w| &w.sha256));
-        let differences = vec![format!("{}.weights.sha256: {own:?} and {others:?}", one.key)];
+        let [hash, other_hash] = [own, others].map(|hash| hash.map_or("none", String::as_str));
+        let differences = vec![format!("{}.weights.sha256: {hash} and {other_hash}", one.key)];
         let folders = [first, second].map(|place| place.folder.to_owned());
         let conflict =
             Self { key: one.key.clone(), folders, differences, cause: cause(one, other) };
@@ -130,7 +131,7 @@ impl fmt::Display for Conflict {
         write!(f, ": {first}")?;
         match self.differences.len() - 1 {
             0 => Ok(()),
-            more => write!(f, "; and {more} more, which `pe-bench records diff` lists"),
+            more => write!(f, "; `pe-bench records diff` lists {more} more differences"),
         }
     }
 }
@@ -163,8 +164,8 @@ pub(super) fn refuse<'a>(
     }
     if !elsewhere.is_empty() {
         complain(&format!(
-            "note: {}\nThe results are from different machines or programs. Of two folders the newest result of a cell counts, \
-             and within a folder the one in `cells`.",
+            "note: {}\nThe results are from different machines or programs. If folders have different results of a \
+             cell, the newest result counts. Within a folder the result in `cells` counts.",
             listed(&elsewhere, 1)
         ));
     }

@@ -45,7 +45,7 @@ pub(super) fn conform(arguments: &ConformArgs) -> anyhow::Result<ExitCode> {
         failed += usize::from(print(encoding, &findings) > 0);
     }
     if failed > 0 {
-        complain(&format!("{failed} of {} encodings fail", encodings.len()));
+        complain(&format!("{failed} of {} encodings fail the checks", encodings.len()));
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)

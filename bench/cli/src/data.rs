@@ -225,7 +225,7 @@ fn verify(names: &[String]) -> anyhow::Result<()> {
     }
     anyhow::ensure!(
         bad == 0,
-        "{bad} of {seen} failed verification; fetch the failed ones again with `pe-bench data fetch`"
+        "{bad} of {seen} corpora and models failed verification; fetch them again with `pe-bench data fetch`"
     );
     if seen == 0 {
         say("No corpus and no model is on this machine; fetch them with `pe-bench data fetch`.");
@@ -253,11 +253,11 @@ fn tokens(arguments: TokensArgs) -> anyhow::Result<()> {
     for note in task.notes() {
         complain(&format!("note: {note}"));
     }
-    say(&format!("vocabulary {}", task.vocab_size()));
+    say(&format!("vocabulary: {} tokens", task.vocab_size()));
     say(&match task.origin() {
         Origin::Memory => "tokenized in memory; every run tokenizes the text again".to_owned(),
         Origin::Made(path) => format!("tokenized and stored in {}", path.display()),
-        Origin::Reused(path) => format!("found in {}", path.display()),
+        Origin::Reused(path) => format!("stored tokens found in {}", path.display()),
         Origin::Repaired { path, .. } => format!(
             "tokenized again, because the stored tokens were damaged, and stored in {}",
             path.display()
@@ -266,7 +266,7 @@ fn tokens(arguments: TokensArgs) -> anyhow::Result<()> {
     sizes(&task);
     if task.check_len(SHOWN).is_ok() {
         let sample = task.train_sample(SHOWN, &mut ChaCha8Rng::seed_from_u64(0));
-        say(&format!("\nA token of the training part, and the {SHOWN} tokens after it:"));
+        say(&format!("\nExample: a token of the training part, and the {SHOWN} tokens after it:"));
         say(&draw(&task, &sample));
         say(&format!("\n{}", task.sample_text(&sample)));
     }

@@ -53,7 +53,7 @@ pub(super) struct EvalArgs {
     device: usize,
     #[command(flatten)]
     pool: PoolArgs,
-    /// Folder of the new records and their report; default: RESULTS-eval.
+    /// Folder for the new records and their report; default: RESULTS-eval.
     #[arg(long)]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -77,7 +77,7 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
     each_once("--splits", &arguments.splits)?;
     anyhow::ensure!(
         arguments.sweep.keep_weights.is_none(),
-        "--keep-weights applies only to `run`: `eval` trains nothing"
+        "--keep-weights applies only to `run`, because `eval` trains nothing; leave out --keep-weights"
     );
     anyhow::ensure!(
         arguments.results.is_dir(),
@@ -86,7 +86,7 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
     );
     let (records, errors) = folders::readable(std::slice::from_ref(&arguments.results))?;
     for message in folders::messages(&errors) {
-        complain(&format!("{message}; records that cannot be read are left out"));
+        complain(&format!("{message}; the evaluation leaves out records that cannot be read"));
     }
     let cells = cells(arguments, &records)?;
     let suite = records[0].suite.clone();
@@ -159,8 +159,8 @@ fn cells(arguments: &EvalArgs, records: &[RunRecord]) -> anyhow::Result<Vec<Expe
     }
     let which = if arguments.best { "best" } else { "last" };
     let advice = format!(
-        "{folder}/weights has no weights of these cells: {}; `pe-bench run SUITE --force --keep-weights {which}` \
-         trains these cells again and keeps their weights",
+        "{folder}/weights has no weights of these cells: {}; train them again and save their weights with `pe-bench \
+         run SUITE --force --keep-weights {which}`",
         without.join(", ")
     );
     anyhow::ensure!(!cells.is_empty(), "{advice}");

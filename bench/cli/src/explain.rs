@@ -61,7 +61,8 @@ fn of_task(name: &str) -> anyhow::Result<Explanation> {
         "defaults": config,
         "text": text,
     });
-    let ranked = format!("ranked by {}; lengths in {}", meta.headline.id(), meta.len_unit);
+    let ranked =
+        format!("encodings are ranked by {}; lengths are in {}", meta.headline.id(), meta.len_unit);
     let splits = splits.unwrap_or_default().iter();
     let splits = splits.map(|split| format!("split {}: {}", split.name, split.about));
     let defaults = format!("defaults: `{}`", spaced(&serde_json::to_string(&config)?));
@@ -76,7 +77,7 @@ fn of_suite(name: &str, text: &str) -> anyhow::Result<Explanation> {
     let fresh = suite.following().cloned().collect::<Vec<_>>();
     let (of_fresh_seeds, follow) = match fresh.len() {
         0 => (None, String::new()),
-        count => (Some(count), format!(", then {count} of fresh seeds")),
+        count => (Some(count), format!(", then {count} with fresh seeds")),
     };
     suite.cells.extend(fresh);
     let distinct = |of: fn(&Experiment) -> &String| {
@@ -90,7 +91,7 @@ fn of_suite(name: &str, text: &str) -> anyhow::Result<Explanation> {
     let listed = |names: &[&String]| joined(names, separator(names));
     let text = format!(
         "# {}\n\n{}\n\n## Facts\n- cells: {first}{follow}\n- training on one core: {}\n- workloads: {}\n- encodings: \
-         {}\n\n`pe-bench run {name}` runs the suite, and with `--dry-run` prints how long a run would take.",
+         {}\n\n`pe-bench run {name}` runs the suite. With `--dry-run`, the command only prints the estimated time.",
         suite.title,
         suite.about,
         core_time(core_seconds(&suite)),
@@ -208,7 +209,7 @@ fn encoding(part: &EncodingConfig) -> anyhow::Result<String> {
     let biases = pe_zoo::probe::biases(part)?.iter().cloned().collect::<Vec<_>>().join(", ");
     let support = pe_zoo::probe::support(part)?;
     let [cpu, gpu, bf16] = [support.cpu, support.gpu, support.tensor_cores].map(Support::id);
-    let mut kernels = format!("{cpu} in the kernels of the CPU, {gpu} in the kernels of a GPU");
+    let mut kernels = format!("{cpu} on the CPU, {gpu} on a GPU");
     if bf16 != gpu {
         let _ = write!(kernels, " ({bf16} in bf16 on NVIDIA GPUs)");
     }
@@ -218,7 +219,7 @@ fn encoding(part: &EncodingConfig) -> anyhow::Result<String> {
         if set == defaults { String::new() } else { format!("\n- as written: `{}`", spaced(&set)) };
     Ok(format!(
         "{about}\n\n## Facts\n- acts on: {}\n- learned parameters: {}\n- biases and slopes, which learn at `bias_rate`: \
-         {}\n- properties, by probing: {}\n- logits: {kernels}\n- paper: {} \
+         {}\n- properties, found by probing: {}\n- engine for the logits: {kernels}\n- paper: {} \
          {}\n- defaults: `{}`{as_written}",
         or(&acts_on, "nothing"),
         described.parameters,

@@ -73,8 +73,8 @@ pub(super) struct ExtendArgs {
     /// Lengths in tokens, separated by commas; default: 1, 2 and 4 times the trained context.
     #[arg(long, value_delimiter = ',')]
     lens: Vec<usize>,
-    /// Methods that modify the rotation, separated by commas; default: all. In the descriptions, `s` is the scaling
-    /// factor (--factors).
+    /// Methods that modify the rotary encoding, separated by commas; default: all. In the descriptions, `s` is the
+    /// scaling factor (--factors).
     #[arg(long, value_enum, value_delimiter = ',')]
     methods: Vec<Method>,
     /// Scaling factors for the methods that take one, separated by commas; default: each length divided by the trained
@@ -130,10 +130,10 @@ pub(super) struct ExtendArgs {
     /// Number of windows per forward pass; gradients are accumulated over each step. Default: all windows of a step.
     #[arg(long, requires = "tune")]
     micro_batch: Option<usize>,
-    /// Recompute cheap activations in the backward pass instead of storing them: less memory, more time.
+    /// Recompute cheap activations in the backward pass instead of storing them. This saves memory and takes more time.
     #[arg(long, requires = "tune")]
     gradient_checkpointing: bool,
-    /// Peak learning rate; warm-up over a tenth of the steps, then constant.
+    /// Peak learning rate. The rate rises over the first tenth of the steps and is then constant.
     #[arg(long, default_value_t = 2e-5, requires = "tune")]
     learning_rate: f64,
     /// Number of shifted attention groups per training window, as in LongLoRA (which uses 4).
@@ -153,8 +153,9 @@ pub(super) struct ExtendArgs {
     /// Results folder; default: results/extend-MODEL.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Folder for the tuned models, with one subfolder for each model. If transformers supports the rotation, the model
-    /// is written in the format of transformers, otherwise in a format that only pe-bench reads.
+    /// Folder for the tuned models, with one subfolder for each model. If Hugging Face Transformers supports the rotary
+    /// encoding of a model, the model is written in the format of that library, otherwise in a format that only
+    /// pe-bench reads.
     #[arg(long, value_name = "DIR", requires = "tune")]
     export: Option<PathBuf>,
     /// Run finished cells again.
@@ -280,7 +281,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         complain(&line);
     }
     let meta = ReportMeta {
-        title: format!("{}: longer than trained", pretrained.name),
+        title: format!("{} beyond its trained length", pretrained.name),
         command: format!("pe-bench extend {}", arguments.model),
         skipped: outcome.unreadable.iter().map(ToString::to_string).collect(),
         ..known_of(&outcome.records)
@@ -300,7 +301,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     let failed = outcome.records.iter().filter(failed).count();
     if failed > 0 {
         complain(&format!(
-            "{} failed; the report gives the reasons, and the same command retries failed cells",
+            "{} failed; the report gives the reasons; run the same command again to retry failed cells",
             counted(failed, "cell")
         ));
     }

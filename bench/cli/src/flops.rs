@@ -47,10 +47,10 @@ pub(super) fn flops(arguments: &FlopsArgs) -> anyhow::Result<()> {
             Ok((encoding.to_string(), Bill::of(&config, &encoding)?))
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
-    anyhow::ensure!(!bills.is_empty(), "--encodings: no encoding, expected names");
+    anyhow::ensure!(!bills.is_empty(), "--encodings is empty, expected at least one encoding");
     let model = &config.model;
     say(&format!(
-        "{}: {} layers, width {}, {} heads, vocabulary {}; one pass over {} tokens",
+        "{}: {} layers, width {}, {} heads, vocabulary {}; one forward pass over {} tokens",
         config.about, model.layers, model.width, model.heads, config.vocabulary, config.len
     ));
     if arguments.honest {
@@ -78,7 +78,9 @@ fn as_published(bills: &[(String, Bill)], published: &[Published]) {
     say(
         "Counted as in TAPE's table 3: every pair of tokens, 2 FLOPs per MAC, 1 FLOP per element of softmax,",
     );
-    say("SiLU and ReLU, none for other elementwise work; the output head is counted; M is 2^20.");
+    say(
+        "SiLU and ReLU. Other elementwise operations are not counted. The output head is counted. M is 2^20.",
+    );
     let rows = bills.iter().map(|(name, bill)| {
         let [flops, macs, params] = bill.as_in_table_3();
         let known = published.iter().find(|known| {
@@ -111,9 +113,9 @@ fn as_published(bills: &[(String, Bill)], published: &[Published]) {
 
 fn honest(bills: &[(String, Bill)]) {
     say(
-        "Operations of a causal model: each pair of tokens once, 2 FLOPs per MAC, every elementwise",
+        "Operations of a causal model: each pair of tokens is counted once, with 2 FLOPs per MAC. Every",
     );
-    say("operation counted, table look-ups not counted.");
+    say("elementwise operation is counted. Table look-ups are not counted.");
     let least = bills.iter().map(|(_, bill)| bill.honest().flops).min().unwrap_or(1);
     let rows = bills.iter().map(|(name, bill)| {
         let sums = bill.honest();
@@ -132,7 +134,7 @@ fn honest(bills: &[(String, Bill)]) {
 
 fn items(name: &str, bill: &Bill) {
     say("");
-    say(&format!("{name}, by item, every pair counted"));
+    say(&format!("{name}: cost of each operation, with every pair of tokens counted"));
     let kind = |item: &Item| match item.work {
         Work::Product => "MACs",
         Work::Contraction => "MACs (einsum)",

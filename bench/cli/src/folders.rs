@@ -35,14 +35,14 @@ pub(super) fn or_all(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         );
         let below = at_or_below(path, DEPTH);
         if below.is_empty() && named.len() > 1 {
-            complain(&format!("{}: no results in it, skipped", path.display()));
+            complain(&format!("{}: skipped, because it has no results", path.display()));
         }
         found.extend(below.into_iter().filter(|folder| seen.insert(folder.clone())));
     }
     anyhow::ensure!(
         !found.is_empty(),
-        "{}: no records, neither `cells` nor {PACKED}; run a suite first (`pe-bench run quick`), or give its results \
-         folder",
+        "{}: no records: there is neither a folder `cells` nor a file {PACKED}; run a suite first (`pe-bench run \
+         quick`), or give its results folder",
         names(asked)
     );
     Ok(found)
@@ -149,7 +149,8 @@ pub(super) fn readable(folders: &[PathBuf]) -> anyhow::Result<(Vec<RunRecord>, V
         anyhow::bail!(errors.into_iter().next().map_or_else(
             || {
                 format!(
-                    "{}: no records, neither `cells` nor {PACKED}, expected a results folder of `pe-bench run`{}",
+                    "{}: no records: there is neither a folder `cells` nor a file {PACKED}; expected a results folder \
+                     of `pe-bench run`{}",
                     names(folders),
                     meant(folders)
                 )
@@ -227,9 +228,9 @@ pub(super) fn refuse_left_out(what: &str, messages: &[String]) -> anyhow::Result
     let shown = messages.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("; ");
     let more = match messages.len().saturating_sub(SHOWN) {
         0 => String::new(),
-        more => format!("; and {more} more of {} in all", messages.len()),
+        more => format!("; and {more} more, {} in total", messages.len()),
     };
-    anyhow::ensure!(messages.is_empty(), "not in the {what}: {shown}{more}");
+    anyhow::ensure!(messages.is_empty(), "left out of the {what}: {shown}{more}");
     Ok(())
 }
 
@@ -249,7 +250,7 @@ mod tests {
         assert_eq!(or_all(&named).unwrap(), [path("a/machine_1"), path("b")]);
         assert_eq!(or_all(&[path("b")]).unwrap(), [path("b")]);
         let said = or_all(&[path("empty")]).unwrap_err().to_string();
-        assert!(said.contains("no records, neither `cells` nor records.parquet"), "{said}");
+        assert!(said.contains("neither a folder `cells` nor a file records.parquet"), "{said}");
         let said = or_all(&[path("b"), path("c")]).unwrap_err().to_string();
         assert!(said.contains("there is no such folder"), "{said}");
     }

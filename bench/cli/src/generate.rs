@@ -38,7 +38,7 @@ pub(super) struct GenerateArgs {
     /// Seed of the sampling.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Encoding to use instead of the rotation that the model was trained with.
+    /// Encoding to use; default: the encoding that the model was trained with.
     #[arg(long, alias = "encodings")]
     encoding: Option<String>,
     /// Number of CPU threads.
@@ -46,7 +46,8 @@ pub(super) struct GenerateArgs {
     threads: usize,
     #[command(flatten)]
     compute: ComputeArgs,
-    /// Measure tokens per second on random tokens and print one JSON object per round; see ci/peers/smollm2.py.
+    /// Measure tokens per second on random tokens and print one JSON object per round. `ci/peers/smollm2.py speed` of
+    /// the repository measures Hugging Face Transformers in the same way.
     #[arg(long)]
     speed: bool,
     /// Number of prompt tokens with --speed.
@@ -102,9 +103,13 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
         None => arguments.prefill.saturating_add(arguments.decode).saturating_add(1),
         Some(ids) => ids.len().saturating_add(arguments.tokens),
     };
+    let options = match prompt {
+        None => "--prefill and --decode are",
+        Some(_) => "the prompt and --tokens are",
+    };
     anyhow::ensure!(
         longest <= LONGEST,
-        "the prompt and the tokens to generate have {longest} tokens in total, expected at most {LONGEST}"
+        "{options} {longest} tokens in total, expected at most {LONGEST}; choose smaller values"
     );
     let is_told = match &prompt {
         None => trained::complain_beyond("the random sequences have", longest - 1, &pretrained),

@@ -9,38 +9,40 @@ pub(super) const START: &str = "\
 pe-bench compares position encodings for Transformers on the same tasks.
 
   pe-bench run quick             trains four encodings and writes a report
-  pe-bench list                  encodings, tasks, suites and backends
-  pe-bench explain cope          how an encoding works, and its results
-  pe-bench compare cope rope     two encodings, paired by seed
-  pe-bench new encoding my-bias  an encoding to start your own from
-  pe-bench --help                all commands";
+  pe-bench list                  lists encodings, tasks, suites and backends
+  pe-bench explain cope          explains an encoding and shows its results
+  pe-bench compare cope rope     compares two encodings seed by seed
+  pe-bench new encoding my-bias  prints a template for your own encoding
+  pe-bench --help                lists all commands";
 
 /// Further help of the program.
 pub(super) const STATUS_AND_ENVIRONMENT: &str = "Exit status:
   0    success
-  1    an error, or cells or checks that failed; standard error names them
+  1    an error, or failed cells or checks; standard error names them
   2    invalid command line
-  3    the nightly gate failed (`nightly`)
-  4    cells are open: without a record, or run by other processes; run the same command again later
-  129  stopped by SIGHUP; finished cells are kept, run the same command to resume
-  130  stopped by Ctrl-C (SIGINT), as 129
-  138  stopped by SIGUSR1 (Linux), as 129
-  143  stopped by SIGTERM, as 129
+  3    the gate of `nightly` failed
+  4    some cells have no record yet, or are running elsewhere; run the same command again later
+  129  stopped by SIGHUP
+  130  stopped by Ctrl-C (SIGINT)
+  138  stopped by SIGUSR1 (Linux)
+  143  stopped by SIGTERM
+After a stop (129 to 143), run the same command again: finished cells are saved and not run again.
 
 Environment:
-  PE_ZOO_CACHE          folder of texts, tokens and models, instead of the user's cache folder
-  PYTHON                Python program whose pip fetches pretrained models
+  PE_ZOO_CACHE          folder for texts, tokens and models; default: a folder in the user's cache folder
+  PYTHON                Python program whose pip fetches texts and pretrained models
   CARGO                 cargo program that fetches texts
   CUDA_VISIBLE_DEVICES  GPUs of the backend `cuda`
-  RAYON_NUM_THREADS     threads that read records and write reports
-  NO_COLOR              no colours; CLICOLOR_FORCE=1: colours everywhere";
+  RAYON_NUM_THREADS     number of threads that read records and write reports
+  NO_COLOR              if set, no colours
+  CLICOLOR_FORCE        if 1, colours also in files and pipes";
 
 /// Groups of commands in the help of the program, and what each has.
 const GROUPS: [(&str, &str); 6] = [
     ("Train and evaluate", "run status eval judge"),
     ("Results", "report compare table cells inspect stability reproduce"),
     ("Reference", "list explain samples data flops speed"),
-    ("Encodings of your own", "new conform vectors export"),
+    ("Your own encodings", "new conform vectors export"),
     ("Pretrained models", "extend generate benchmark"),
     ("Clusters and shells", "cluster records nightly completions help"),
 ];

@@ -37,8 +37,8 @@ pub(crate) struct InspectArgs {
     /// Length of the sample, in the task's unit; default: the training length.
     #[arg(long)]
     len: Option<usize>,
-    /// Score gates against the ends of these units of text, which are found in the texts of the tokens. Default: score
-    /// gates against the tokens that the task counts.
+    /// Unit of text: gates are scored against the tokens at which such units end. Default: gates are scored against the
+    /// tokens that the task counts.
     #[arg(long, value_parser = one_of(MARKS))]
     marks: Option<TextMarks>,
     /// Second cell, as a key or the path of saved weights; the maps show the values of the first cell minus the values
@@ -86,11 +86,14 @@ pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
     let drawn = task.max_tokens(len).saturating_mul(count);
     anyhow::ensure!(
         drawn <= MOST_DRAWN,
-        "sample {} at length {len} comes after up to {drawn} tokens, expected at most {MOST_DRAWN}; choose a smaller \
+        "drawing sample {} at length {len} takes up to {drawn} tokens, expected at most {MOST_DRAWN}; choose a smaller \
          --sample or --len",
         arguments.sample
     );
-    let sample = task.eval_set(&split, len, count, cell.eval.seed)?.pop().context("no sample")?;
+    let sample = task
+        .eval_set(&split, len, count, cell.eval.seed)?
+        .pop()
+        .context("the task returned no sample")?;
     anyhow::ensure!(
         sample.tokens.len() <= MAX_TOKENS + 1,
         "the sample has {} tokens, expected at most {}; choose a smaller --len",
@@ -185,13 +188,15 @@ fn print(gates: &[GateScore], is_marked: bool, marks: &str, task: &str) {
         let reason = if is_marked {
             "the encoding has no gates".to_owned()
         } else {
-            format!("{task} counts no tokens; --marks scores gates against units of text instead")
+            format!(
+                "the task {task} counts no tokens; --marks scores gates against units of text instead"
+            )
         };
         say(&format!("No gate scores: {reason}."));
         return;
     }
     say(&format!(
-        "Gate scores: area under the ROC curve of gates against {marks} (0.5: no relation)"
+        "Gate scores: area under the ROC curve (AUC) of gates against {marks}. 0.5 means no relation."
     ));
     let rows = gates.iter().map(|score| {
         vec![

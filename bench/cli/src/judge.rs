@@ -17,7 +17,7 @@ const TABLE: &str = "scores.csv";
 /// Arguments of `judge`.
 #[derive(Args)]
 pub(super) struct JudgeArgs {
-    /// Table of scores in CSV: a line for each encoding, task, seed, split and length.
+    /// CSV table of scores, with one line for each encoding, task, seed, split and length.
     scores: PathBuf,
     /// Folder for the records and the report; default: results/<name of the table>.
     #[arg(long, value_name = "DIR")]

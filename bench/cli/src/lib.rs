@@ -87,25 +87,25 @@ fn program() -> clap::Command {
 enum Command {
     /// Trains and evaluates every cell of a suite, and writes a report.
     ///
-    /// Finished cells are kept: run the same command again to resume an interrupted sweep.
+    /// A cell is one training run: a workload, an encoding and a seed. Finished cells are not run again: run the same
+    /// command again to resume an interrupted sweep.
     #[command(
         after_help = "Examples:\n  pe-bench run quick --dry-run\n  pe-bench run quick --encodings 'rope,cope+rope' --seeds 7\n  pe-bench run mine.toml --jobs 1 --threads 2"
     )]
     Run(run::RunArgs),
     /// Evaluates trained cells at other lengths or splits.
     ///
-    /// Nothing is trained. Reads the weights that `run` saved. Finished cells are kept: run the same command again to
-    /// resume.
+    /// Reads the weights that `run` saved, and trains nothing. Finished cells are not evaluated again: run the same
+    /// command again to resume.
     #[command(
         after_help = "Examples:\n  pe-bench eval results/quick --lens 256,512,1024\n  pe-bench eval results/quick --samples 5000 --splits in-distribution"
     )]
     Eval(eval::EvalArgs),
     /// Prints how much of a sweep is done and when it will end.
     ///
-    /// Reads the records, claims and checkpoints of a results folder, and changes nothing. Works on any machine that
-    /// can read the folder.
+    /// Reads a results folder and changes nothing in it. Works on any machine that can read the folder.
     #[command(
-        after_help = "Examples:\n  pe-bench status results/contextual\n  pe-bench status results/contextual --watch\n\nExit status 4: cells are open or running."
+        after_help = "Examples:\n  pe-bench status results/contextual\n  pe-bench status results/contextual --watch\n\nExit status 4: some cells have no record yet, or are running."
     )]
     Status(status::StatusArgs),
     /// Writes a Slurm script or Kubernetes manifests for a suite.
@@ -119,13 +119,13 @@ enum Command {
         after_help = "Examples:\n  pe-bench report results/quick\n  pe-bench report results/* --out page\n  pe-bench report results/quick --out paper --formats tex,svg"
     )]
     Report(report::ReportArgs),
-    /// Writes a report on runs of other programs.
+    /// Writes a report on scores from other programs.
     ///
-    /// Reads a CSV table of scores with the columns encoding, task, train_len, seed, split, len and score. Computes
-    /// ranks and tests and writes pages as `report` does.
+    /// Reads a CSV table of scores with the columns encoding, task, train_len, seed, split, len and score. Writes the
+    /// same pages as `report`, with ranks and significance tests.
     #[command(after_help = "Example: pe-bench judge scores.csv --out results/mine")]
     Judge(judge::JudgeArgs),
-    /// Prints a table of results or BibTeX references for a paper.
+    /// Prints results as a table for a paper, or BibTeX references.
     ///
     /// The rows are encodings. The columns are splits and lengths.
     #[command(
@@ -134,7 +134,7 @@ enum Command {
     Table(table::TableArgs),
     /// Compares published numbers with numbers in records.
     ///
-    /// Each number gets a verdict, such as `agrees`, `differs`, `other-recipe` or `not-run`.
+    /// Each published number gets a verdict, such as `agrees`, `differs`, `other-recipe` or `not-run`.
     #[command(
         after_help = "Example:\n  pe-bench reproduce results/contextual --papers cope --verdicts other-recipe"
     )]
@@ -165,9 +165,10 @@ enum Command {
         after_help = "Examples:\n  pe-bench stability language shakespeare tape\n  pe-bench stability --pretrained smollm2 --json"
     )]
     Stability(stability::StabilityArgs),
-    /// Compares a night's results with an accepted baseline.
+    /// Compares nightly results with an accepted baseline.
     ///
-    /// The gate fails if a result is significantly worse or a deterministic cost is higher.
+    /// The comparison is a gate. The gate fails if a result is significantly worse than in the baseline, or if a
+    /// deterministic cost is higher: parameters, operations, or the allocations or instructions of a training step.
     #[command(
         after_help = "Example:\n  pe-bench nightly results/nightly --baseline results/baseline --history nights\n\nExit status 3: the gate failed."
     )]
@@ -187,9 +188,10 @@ enum Command {
     /// Lists encodings, tasks, suites or backends.
     #[command(alias = "ls", after_help = "Examples:\n  pe-bench list\n  pe-bench list encodings")]
     List {
-        /// Kind of item to list; default: the names of all kinds.
+        /// Kind of item to list; default: all kinds, names only.
         kind: Option<Listed>,
-        /// Print JSON: an array with an object for each item; without a kind, an object with one array for each kind.
+        /// Print JSON: an array with an object for each item. Without a kind: an object with one such array for each
+        /// kind.
         #[arg(long)]
         json: bool,
     },
@@ -216,39 +218,40 @@ enum Command {
     Conform(conform::ConformArgs),
     /// Prints reference values for other implementations.
     ///
-    /// The values are inputs, logits, outputs and gradients of an encoding's scalar f64 reference.
+    /// The values are the inputs, logits, outputs and gradients of an encoding's scalar f64 reference implementation.
     #[command(after_help = "Example: pe-bench vectors 'cope{max_positions=8}+rope' --json")]
     Vectors(vectors::VectorsArgs),
-    /// Writes trained weights for PyTorch or transformers.
+    /// Writes trained weights for PyTorch or Hugging Face Transformers.
     ///
-    /// Writes a Llama-type model as a folder for transformers, and any other model as a folder for `pe_zoo.torch.load`.
+    /// For a model with Llama's architecture and a rotary encoding that Hugging Face Transformers supports, writes a
+    /// folder in the format of that library. For any other model, writes a folder for `pe_zoo.torch.load`.
     #[command(
         after_help = "Examples:\n  pe-bench export quick flip-flop cope\n  pe-bench export dd59a472 --out exported"
     )]
     Export(export::ExportArgs),
     /// Explains an encoding (with its results), a task or a suite.
     ///
-    /// Prints documentation, probed properties and defaults. For an encoding, also prints its results in the suite
+    /// Prints documentation and defaults. For an encoding, also prints its properties and its results in the suite
     /// `zoo`.
     #[command(
         alias = "show",
         after_help = "Examples:\n  pe-bench explain rope\n  pe-bench explain flip-flop\n  pe-bench explain quick"
     )]
     Explain {
-        /// Id of an encoding or task, a combination such as 'cope+rope', or a built-in suite.
+        /// Id of an encoding or task, a combination such as 'cope+rope', or the name of a built-in suite.
         #[arg(value_parser = parsers::Suggested::ALL)]
         name: String,
         /// Print a JSON object.
         #[arg(long)]
         json: bool,
     },
-    /// Prints the analytic cost of a forward pass per encoding.
+    /// Calculates the FLOPs of a forward pass with each encoding.
     #[command(after_help = "Example: pe-bench flops --config tape-155m")]
     Flops(flops::FlopsArgs),
     /// Evaluates a pretrained model beyond its trained length.
     ///
-    /// Modifies the model's rotation, or replaces the rotation with other encodings. Finished cells are kept: run the
-    /// same command again to resume.
+    /// Modifies the model's rotary encoding (RoPE), or replaces it with other encodings. Finished cells are not run
+    /// again: run the same command again to resume.
     #[command(
         after_help = "Example: pe-bench extend smollm2 --lens 8192,16384 --methods as-trained,yarn"
     )]
@@ -278,8 +281,8 @@ enum RecordsCommand {
     Merge(merge::MergeArgs),
     /// Packs the records of a results folder into one Parquet file.
     ///
-    /// Every command can read this file instead of the record files. `run` first writes the record files to `cells`
-    /// again.
+    /// Every command can read this file instead of the record files. Before it trains, `run` writes the record files
+    /// back to the folder `cells`.
     #[command(
         after_help = "Example:\n  pe-bench records pack results/zoo --lean --out results/zoo/laptop_2026-11"
     )]

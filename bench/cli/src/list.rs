@@ -22,8 +22,8 @@ pub(super) fn list(kind: Option<Listed>, json: bool) {
     list.say();
     if kind == Listed::Suites {
         complain(&format!(
-            "note: times assume {FLOPS_PER_SECOND:e} operations per second; `pe-bench run SUITE --dry-run` estimates \
-             the times for this machine, and `pe-bench explain SUITE` describes a suite"
+            "note: times assume {FLOPS_PER_SECOND:e} operations per second. `pe-bench run SUITE --dry-run` estimates \
+             the time on this machine. `pe-bench explain SUITE` describes a suite"
         ));
     }
 }
@@ -45,7 +45,7 @@ fn all(json: bool) {
         say_markdown(&format!("## {name} ({})\n{}\n", ids.len(), ids.join(", ")));
     }
     say_markdown(
-        "`pe-bench list KIND` describes each name of a kind, `pe-bench explain NAME` describes one name in full.",
+        "`pe-bench list KIND` describes each name of a kind. `pe-bench explain NAME` describes one name in full.",
     );
 }
 

@@ -30,8 +30,8 @@ pub(super) struct MergeArgs {
     /// Results folders to join.
     #[arg(required = true)]
     folders: Vec<PathBuf>,
-    /// Folder for the joined results. This folder may be one of the folders to join; where
-    /// results conflict, its own are kept.
+    /// Folder for the joined results. This folder may be one of the folders to join. Where results conflict, the
+    /// results of this folder are kept.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Print a JSON object.
@@ -125,7 +125,8 @@ fn sources(arguments: &MergeArgs) -> anyhow::Result<Vec<PathBuf>> {
     for folder in own.into_iter().chain(&arguments.folders) {
         anyhow::ensure!(
             folders::has_results(folder),
-            "{}: no records, neither `cells` nor {PACKED}, expected a results folder of `pe-bench run`",
+            "{}: no records: there is neither a folder `cells` nor a file {PACKED}; expected a results folder of \
+             `pe-bench run`",
             folder.display()
         );
         let place = folder.canonicalize().with_context(|| folder.display().to_string())?;
@@ -283,7 +284,7 @@ fn print(summary: &MergeSummary, out: &Path) {
     for (name, what, messages) in [
         ("conflict", " of results; the results of the first folder are kept", &summary.differences),
         ("file", " left out", &summary.unreadable),
-        ("cell", " being run; merge again when they have finished", &summary.running),
+        ("cell", " still running; merge again when they have finished", &summary.running),
     ] {
         if !messages.is_empty() {
             complain(&format!("{}{what}:", counted(messages.len(), name)));

@@ -21,10 +21,10 @@ pub(crate) struct PackArgs {
     /// Folder to write the file to; default: the results folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Make the file smaller: leave out results by sample property, and round curves, validations and times. Round the
-    /// loss of each question to 85 steps between the smallest and the largest loss. For cells that were only run to
-    /// choose a learning rate, also leave out curves, gates, individual answers, validations of splits, and all
-    /// validations except the last.
+    /// Make the file smaller: leave out slices, that is, results by sample property, and round curves, validations and
+    /// times. Round the loss of each question to one of 85 levels between the smallest and the largest loss. For cells
+    /// that were only run to choose a learning rate, also leave out curves, gates, individual answers, validations of
+    /// splits, and all validations except the last.
     #[arg(long = "lean")]
     is_lean: bool,
 }
@@ -95,7 +95,7 @@ fn check_loses_nothing(
     );
     anyhow::ensure!(
         fuller == 0,
-        "--lean would delete the only copy of some data of {fuller} records, which is in {}; use another --out",
+        "--lean would delete the only copy of some data of {fuller} records in {}; use another --out",
         path.display()
     );
     Ok(())

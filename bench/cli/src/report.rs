@@ -24,10 +24,10 @@ pub(super) const ALL: &str = "results/report";
 /// Criteria of a report: when a run counts as solved, and the base of an ablation.
 #[derive(Args, Clone, Default)]
 pub(crate) struct Criteria {
-    /// TOML file with the criteria of the report; fields as in the `[report]` section of a suite.
+    /// TOML file with the criteria of the report. The fields are the same as in the `[report]` section of a suite.
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
-    /// Base of an ablation: the encoding with which all other encodings are compared, by its name in the suite.
+    /// Base of an ablation: the name, in the suite, of the encoding with which all other encodings are compared.
     #[arg(long, value_name = "NAME")]
     ablation_base: Option<String>,
 }
@@ -120,7 +120,7 @@ impl StoredReport {
         let advice = || {
             format!(
                 "{}: expected a title and settings; delete the file to report without them, or run the suite again, which \
-                 writes the file",
+                 writes the file again",
                 path.display()
             )
         };
@@ -169,8 +169,7 @@ pub(super) fn say_results(table: &Table) {
     }
     if has_first {
         say_markdown(
-            "*: first rank, that is, the best encoding and those that these seeds do not separate from it, if they are \
-             near it.",
+            "*: first rank: the best encoding, and those that these seeds do not separate from it, unless they are far behind.",
         );
     }
 }
@@ -236,7 +235,7 @@ pub(super) fn gathered(
     if frames.suites()?.is_empty() {
         folders::refuse_left_out("report", &skipped)?;
         anyhow::bail!(
-            "{looked}: no readable record, expected a results folder of `pe-bench run`; its `cells` folder is empty"
+            "{looked}: the folder `cells` has no readable record, expected a results folder of `pe-bench run`"
         );
     }
     let title = titles.into_iter().collect::<Vec<_>>().join("; ");

@@ -125,7 +125,7 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         let fresh = suite.following().count();
         if fresh > 0 {
             complain(&format!(
-                "note: {} of fresh seeds run afterwards, at the chosen learning rates",
+                "note: {} with fresh seeds will run afterwards, with the learning rates that these cells choose",
                 counted(fresh, "cell")
             ));
         }
@@ -235,8 +235,8 @@ impl Watched<'_> {
         if let Some(mut suite) = suite.filter(|suite| !suite.fresh.is_empty()) {
             if outcome.records.len() + outcome.unreadable.len() < plan.cells.len() {
                 complain(
-                    "note: fresh seeds run when every cell of the grid has a record; run the same command again, or, \
-                     if each machine has its own folder, join the folders with `pe-bench records merge` and run the \
+                    "note: fresh seeds run when every cell of the grid has a record; run the same command again later. \
+                     If each machine has its own folder, join the folders with `pe-bench records merge`, and run the \
                      suite with --out set to the joined folder",
                 );
                 return self.conclude(&plan, &outcome, true);
@@ -364,8 +364,8 @@ fn left_out(suite: &Suite, plan: &SweepPlan, records: &[RunRecord]) -> Vec<Strin
     let unchosen = suite.unchosen(records).into_iter().filter(|(workload, _)| runs(workload));
     let note = |(workload, encoding)| {
         format!(
-            "note: {workload}, {encoding}: fresh seeds do not run, because a cell of the grid has no result; `--retry` runs \
-             it again"
+            "note: {workload}, {encoding}: fresh seeds do not run, because a cell of the grid has no result; run this \
+             cell again with `--retry`"
         )
     };
     unchosen.map(note).collect()
@@ -378,11 +378,11 @@ const SHOWN: usize = 5;
 fn troubles(plan: &SweepPlan, outcome: &SweepOutcome, options: &SweepOptions) -> Vec<String> {
     let mut troubles = Vec::new();
     for (kind, advice) in [
-        ("failed", "--retry failed runs them again"),
-        ("timed-out", "--retry timed-out with a larger --cell-seconds resumes them"),
+        ("failed", "--retry failed runs these cells again"),
+        ("timed-out", "--retry timed-out with a larger --cell-seconds resumes these cells"),
         (
             "out-of-memory",
-            "--retry out-of-memory with a larger --cell-memory or fewer --jobs resumes them",
+            "--retry out-of-memory with a larger --cell-memory or fewer --jobs resumes these cells",
         ),
     ] {
         let count = outcome.records.iter().filter(|record| record.status.name() == kind).count();
@@ -412,13 +412,13 @@ fn troubles(plan: &SweepPlan, outcome: &SweepOutcome, options: &SweepOptions) ->
         troubles.push(if options.wait {
             format!("{cells} not finished: {text}; run the same command to resume")
         } else {
-            format!("{cells} not finished, or running in other processes: {text}")
+            format!("{cells} not finished or running in other processes: {text}; run the same command again later")
         });
     }
     let left_out = plan.unrunnable.iter().map(|left| left.cells).sum::<usize>();
     if left_out > 0 {
         troubles.push(format!(
-            "{} skipped; the report gives the reasons, and the same command runs them when their data are available",
+            "{} skipped; the report gives the reasons; run the same command again when the data are available",
             counted(left_out, "cell")
         ));
     }

@@ -37,7 +37,7 @@ pub(super) struct SamplesArgs {
     /// Length of each sample, in the task's unit of length.
     #[arg(long)]
     len: usize,
-    /// Seed: for training samples the seed of a run, for other splits the `eval.seed` of a suite.
+    /// Seed of the samples: the seed of a run for training samples, the `eval.seed` of a suite for other splits.
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Number of samples.
@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &SamplesArgs) -> anyhow::Result<()> {
     let is_stream = arguments.split == TRAIN && arguments.out.is_none() && !arguments.describe;
     anyhow::ensure!(
         is_stream || arguments.count as u64 <= MOST_SAMPLES,
-        "--count is {}, expected at most {MOST_SAMPLES}; only training samples on standard output may be more",
+        "--count is {}, expected at most {MOST_SAMPLES}; only training samples on standard output have no limit",
         arguments.count
     );
     if arguments.describe {

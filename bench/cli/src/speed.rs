@@ -26,8 +26,8 @@ pub(crate) struct SpeedArgs {
     /// first workload.
     #[arg(long, conflicts_with_all = ["encodings", "batch", "len", "dim", "heads", "layers", "vocab", "attention"])]
     suite: Option<String>,
-    /// Workload of the suite to use instead of the first; its name includes the values that the suite varies, such as
-    /// 'counting variables=3'.
+    /// Workload to measure instead of the first of the suite. If the suite varies settings of a task, the name includes
+    /// their values, as in 'counting variables=3'.
     #[arg(long, alias = "workloads", requires = "suite", conflicts_with_all = ["encodings", "batch", "len", "dim", "heads", "layers", "vocab", "attention"])]
     workload: Option<String>,
     #[command(flatten)]
@@ -63,7 +63,7 @@ struct SizeArgs {
     /// Size of the vocabulary.
     #[arg(long, default_value_t = 64)]
     vocab: usize,
-    /// Number of timed steps, after two that are not timed.
+    /// Number of timed steps, after two warm-up steps.
     #[arg(long, default_value_t = 7)]
     steps: usize,
     /// Number of CPU threads.
@@ -118,13 +118,13 @@ pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {
                 SpeedRow::median(own).map_or(Ok(()), |row| output.row(row))?;
             } else if let Some(row) = own.last() {
                 let ms = row.step_seconds * 1e3;
-                complain(&format!("round {round} of {rounds}: {name}: {ms:.1} ms"));
+                complain(&format!("round {round} of {rounds}: {name}: {ms:.1} ms per step"));
             }
         }
     }
     anyhow::ensure!(
         failed.is_empty(),
-        "{} of {} cannot be measured, see above",
+        "{} of {} cannot be measured; the messages above give the reasons",
         failed.len(),
         counted(encodings.len(), "encoding")
     );

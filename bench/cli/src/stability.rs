@@ -31,7 +31,7 @@ pub(super) struct StabilityArgs {
     /// Pretrained model to measure instead of a cell: a folder, a .gguf file, or a name from `pe-bench data list`.
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["cell", "seed", "results", "best"], required_unless_present = "cell")]
     pretrained: Option<String>,
-    /// Encoding to use instead of the rotation that the pretrained model was trained with.
+    /// Encoding of the pretrained model; default: the encoding that it was trained with.
     #[arg(long, alias = "encodings", requires = "pretrained", conflicts_with = "cell")]
     encoding: Option<String>,
     /// Text for --pretrained: a corpus, or the path of a file or folder; only the validation part of the text is used.
@@ -48,7 +48,7 @@ pub(super) struct StabilityArgs {
     /// Id of the prepended token; default: the tokenizer's begin token, or else the first token of the first sample.
     #[arg(long)]
     token: Option<u32>,
-    /// Offset of the second measurement: the position of the first token.
+    /// Number that is added to all positions in the measurement without prepended tokens.
     #[arg(long, default_value_t = 3, value_parser = number(0..=MOST_OFFSET))]
     offset: usize,
     /// Number of samples to measure.
@@ -115,7 +115,7 @@ fn of_pretrained(arguments: &StabilityArgs, model: &str) -> anyhow::Result<Measu
     let device = &compute.device;
     // Before the model, which takes long to read.
     let encoding = arguments.encoding.as_deref().map(train::encodings::parse).transpose()?;
-    let parts = read_parts(&arguments.data)?;
+    let parts = read_parts("--data", &arguments.data)?;
     let pretrained = trained::pretrained(model, device)?;
     let encoding: Combination = encoding.unwrap_or_else(|| pretrained.own_encoding());
     let (tokens, context) = (pretrained.tokenizer(), pretrained.context);
@@ -142,8 +142,8 @@ fn sequences(
     let most = task.max_tokens(len).saturating_add(arguments.tokens);
     anyhow::ensure!(
         most <= MOST_TOKENS,
-        "samples have up to {most} tokens with those of --tokens, expected at most {MOST_TOKENS}; choose a smaller --len \
-         or --tokens"
+        "samples with the prepended tokens have up to {most} tokens, expected at most {MOST_TOKENS}; choose a smaller \
+         --len or --tokens"
     );
     let split = task.splits().first().map_or("", |split| split.name);
     let count = task.max_eval_samples(len).map_or(arguments.samples, |n| n.min(arguments.samples));
@@ -193,8 +193,8 @@ fn json_of(arguments: &StabilityArgs, measured: &Measured) -> serde_json::Value 
 fn print(arguments: &StabilityArgs, measured: &Measured) {
     say(&format!("{}, {} samples", measured.name, measured.sequences.len()));
     say(&format!(
-        "change in percent with {} prepended tokens, and with positions starting at {}; attention: total variation \
-         distance of the attention weights, products: relative change of the products of positions alone",
+        "change in percent with {} prepended tokens, and with positions that start at {}; attention: total variation \
+         distance of the attention weights; products: relative change of the products of positions",
         arguments.tokens, arguments.offset
     ));
     let head =
@@ -214,6 +214,6 @@ fn print(arguments: &StabilityArgs, measured: &Measured) {
     });
     say_table(head, rows);
     if let Err(reason) = &measured.offset {
-        say(&format!("with positions starting at {}: {reason}", arguments.offset));
+        say(&format!("no measurement with positions that start at {}: {reason}", arguments.offset));
     }
 }

@@ -114,7 +114,7 @@ fn summary(overview: &SweepOverview) -> String {
         (overview.unreadable.len(), "unreadable"),
         (overview.running.len(), "running"),
         (overview.open.len(), "open"),
-        (overview.following, "to follow"),
+        (overview.following, "to follow with fresh seeds"),
     ] {
         if count > 0 {
             parts.push(format!("{count} {what}"));
@@ -134,7 +134,7 @@ fn summary(overview: &SweepOverview) -> String {
             format!("{text}; about {left} left{end}")
         }
         (None, false) => format!("{text}; the time left is not known yet"),
-        (_, true) => format!("{text}; no process works on it"),
+        (_, true) => format!("{text}; no process is running a cell"),
     }
 }
 
@@ -161,17 +161,20 @@ fn lines(overview: &SweepOverview) -> Vec<String> {
         overview.open.iter().partition(|cell| cell.step.is_some() || cell.last_process.is_some());
     let more = |cell: &&OpenCell| {
         let step =
-            cell.step.map_or("from the start".to_owned(), |step| format!("from step {step}"));
+            cell.step.map_or("begins again".to_owned(), |step| format!("resumes from step {step}"));
         let last = cell.last_process.as_ref();
-        [step, last.map_or(String::new(), |process| format!("left by {process}"))]
+        [step, last.map_or(String::new(), |process| format!("last run by {process}"))]
     };
-    lines.extend(section("begun", begun.iter().map(|cell| (&cell.cell, more(cell)))));
+    lines.extend(section(
+        "started earlier, not running now",
+        begun.iter().map(|cell| (&cell.cell, more(cell))),
+    ));
     let mut counts: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
     for OpenCell { cell, .. } in fresh {
         *counts.entry(&cell.workload).or_default().entry(&cell.encoding).or_default() += 1;
     }
     if !counts.is_empty() {
-        lines.extend([String::new(), "open, number of cells:".to_owned()]);
+        lines.extend([String::new(), "number of open cells:".to_owned()]);
     }
     let rows = counts.into_iter().map(|(workload, encodings)| {
         let each = encodings.into_iter().map(|(encoding, count)| format!("{encoding} {count}"));

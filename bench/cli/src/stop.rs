@@ -56,9 +56,9 @@ impl StopFlag {
         let (signal_name, out) = (signals::name(signal), out.display());
         if forced {
             complain(&format!(
-                "interrupted by {signal_name}: {finished} of {cells} cells have a record in {out}; cells that this \
-                 run did not reach keep the record of an earlier run; the same command starts all cells again; to \
-                 run only cells without a record, leave out --force"
+                "interrupted by {signal_name}: {finished} of {cells} cells have a record in {out}. Cells that this run \
+                 did not reach keep the record of an earlier run. The same command starts all cells again; to run only \
+                 cells without a record, leave out --force"
             ));
         } else {
             complain(&format!(

@@ -110,7 +110,7 @@ pub(super) fn find(arguments: &CellChoice) -> anyhow::Result<KeptTraining> {
         [key] => {
             anyhow::ensure!(
                 arguments.seed.is_none(),
-                "--seed applies only to SUITE WORKLOAD ENCODING; a record has its own seed"
+                "--seed applies only to SUITE WORKLOAD ENCODING, because a record has its own seed; leave out --seed"
             );
             by_key_or_path(key, &arguments.results, at)
         }
@@ -134,8 +134,8 @@ fn by_key_or_path(given: &str, results: &[PathBuf], at: WeightsAt) -> anyhow::Re
     let path = Path::new(given);
     let none = || {
         format!(
-            "{}: the folder has no settings of a finished run for this file ({}), expected weights that `pe-bench \
-             run` kept",
+            "{}: the settings file {} does not exist, or the training has not finished; expected weights that `pe-bench \
+             run` saved",
             path.display(),
             path.with_extension("json").display()
         )
@@ -182,7 +182,7 @@ fn by_key(key: &str, results: &[PathBuf], at: WeightsAt) -> anyhow::Result<KeptT
         several => {
             let keys = several.iter().take(SHOWN).map(|(_, record)| record.key.as_str());
             anyhow::bail!(
-                "`{key}` is ambiguous: {} keys begin with it, such as {}; give more of the key",
+                "`{key}` is ambiguous: {} keys begin with it, such as {}; give more characters of the key",
                 several.len(),
                 keys.collect::<Vec<_>>().join(", ")
             )
@@ -237,7 +237,7 @@ fn kept_of(
     let is_fresh = experiment.grid.as_ref().is_some_and(|point| point.fresh);
     let asked = if is_fresh { String::new() } else { format!(" --seeds {seed}") };
     anyhow::bail!(
-        "no weights of {name} on {workload}, seed {seed} are kept; this command trains the cell and keeps its \
+        "no weights of {name} on {workload}, seed {seed} are saved; this command trains the cell and saves its \
          weights: `pe-bench run {suite} --workloads '{workload}' --encodings '{name}'{asked} --keep-weights \
          {which}{force}` (looked for {} in {places})",
         file.display(),
@@ -286,7 +286,7 @@ pub(super) fn complain_beyond(what: &str, tokens: usize, pretrained: &Pretrained
     let trained = pretrained.context;
     if tokens > trained {
         complain(&format!(
-            "{what} {tokens} tokens, but {} was trained on sequences of {trained}",
+            "{what} {tokens} tokens, but {} was trained on sequences of {trained} tokens",
             pretrained.name
         ));
     }

@@ -42,6 +42,6 @@ pub(super) fn run(arguments: &VectorsArgs) -> anyhow::Result<()> {
     for parameter in &found.parameters {
         say(&format!("parameter {} {:?}", parameter.name, parameter.shape));
     }
-    say("--json prints inputs, logits, outputs and gradients");
+    say("`--json` prints the inputs, logits, outputs and gradients");
     Ok(())
 }

@@ -21,8 +21,8 @@ pub(super) struct WorkersArgs {
     /// Maximum number of workers.
     #[arg(long = "max", value_name = "N", default_value_t = 16, value_parser = number(1..=MOST))]
     most: usize,
-    /// Give each worker a fixed share of the cells (`run --shard`), for shared folders whose file locks do not work. By
-    /// default each worker takes the next open cell.
+    /// Give each worker a fixed share of the cells (`run --shard`). Use this option if file locks do not work in the
+    /// shared folder. By default each worker takes the next open cell.
     #[arg(long)]
     shards: bool,
     /// Options of `run` for every worker, after `--`.
@@ -87,7 +87,7 @@ pub(super) fn plan(
     let name = suite.name.clone();
     anyhow::ensure!(
         !plan.cells.is_empty(),
-        "no cell of `{name}` can be run: the data of its workloads are missing, see above"
+        "no cell of `{name}` can be run: the data of its workloads are missing; the messages above name them"
     );
     let mut cells = look_up_all(&plan, &out, &options.retry, options.packed);
     let mut following = suite.following().count();
@@ -139,7 +139,7 @@ fn parsed(arguments: &WorkersArgs) -> anyhow::Result<RunArgs> {
     ] {
         anyhow::ensure!(
             !is_present,
-            "{name} after `--`: workers set this option themselves or cannot use it; leave it out"
+            "{name} after `--`: workers set this option themselves or cannot use it; leave out {name}"
         );
     }
     Ok(run)

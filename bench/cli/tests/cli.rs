@@ -51,7 +51,11 @@ fn a_report_of_what_a_shell_makes_of_a_star_in_the_formats_that_were_asked_for()
     let arguments = [nested.to_str().unwrap(), &suite, &out, "--out", page.to_str().unwrap()];
     let report = bench(&[&["report"], &arguments[..], &["--formats", "markdown,tex"]].concat());
     assert!(report.status.success(), "{}", text(&report));
-    assert!(text(&report).contains("tiny.toml: no results in it, skipped"), "{}", text(&report));
+    assert!(
+        text(&report).contains("tiny.toml: skipped, because it has no results"),
+        "{}",
+        text(&report)
+    );
     let shown = std::fs::read_to_string(page.join("report.md")).unwrap();
     assert!(shown.contains("n=3"), "two seeds here, one there: {shown}");
     assert!(page.join("tables/summary.tex").is_file() && !page.join("index.html").exists());
@@ -80,7 +84,7 @@ fn a_dry_run_prints_the_cells_and_trains_nothing() {
     let (_folder, suite, out) = tiny(TINY);
     let output = bench(&["run", &suite, "--out", &out, "--dry-run"]);
     assert!(output.status.success(), "{}", text(&output));
-    assert!(text(&output).contains("4 cells; at most about"), "{}", text(&output));
+    assert!(text(&output).contains("4 cells; training takes at most about"), "{}", text(&output));
     assert!(!Path::new(&out).exists());
 }
 
@@ -214,7 +218,7 @@ fn corpora_are_listed_and_tokens_of_a_file_made_once() {
     let arguments = ["data", "tokens", data.to_str().unwrap(), "--tokenizer", "gpt2", "--joined"];
     let first = text(&bench_with(&arguments, &environment));
     assert!(
-        first.contains("tokenized and stored in") && first.contains("vocabulary 50257"),
+        first.contains("tokenized and stored in") && first.contains("vocabulary: 50257 tokens"),
         "{first}"
     );
     assert!(first.contains("validation"), "{first}");
@@ -256,7 +260,7 @@ fn every_list_prints() {
 fn conform_prints_what_was_checked() {
     let output = bench(&["conform", "nope", "cope{max_positions=5}+rope"]);
     assert!(output.status.success(), "{}", text(&output));
-    for expected in ["nope: all 20 checks hold", "cope{max_positions=5}+rope: all", "MacFormula"] {
+    for expected in ["nope: all 21 checks hold", "cope{max_positions=5}+rope: all", "MacFormula"] {
         assert!(text(&output).contains(expected), "{}", text(&output));
     }
     let output = bench(&["conform", "rop"]);
@@ -284,7 +288,7 @@ fn cards_and_costs_print() {
         (vec!["explain", "cope{max_positions=9}+rope"], "as written: `{convention=listing"),
         (vec!["explain", "flip-flop"], "\nDefinition\n`FFL(T, p)` has `T` tokens (even): "),
         (vec!["explain", "flip-flop"], "in tokens\n- split in-distribution: "),
-        (vec!["explain", "text"], "lengths in tokens\n- defaults: `{"),
+        (vec!["explain", "text"], "lengths are in tokens\n- defaults: `{"),
         (vec!["flops", "--config", "tape-155m"], "321.10 160.46 154.89, the same"),
         (vec!["flops", "--honest", "--encodings", "rope,cope+rope", "--items"], "softmax"),
     ] {

@@ -168,7 +168,8 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
 fn records_that_do_not_fit_are_refused_before_anything_runs() {
     let (_folder, suite, out) = tiny(TINY);
     assert!(bench(&["run", &suite, "--out", &out]).status.success());
-    let names = "known workloads: `flip-flop`; known encodings: `alibi`, `nope`";
+    let names =
+        "the records have the workloads `flip-flop`, the encodings `alibi`, `nope` and the seeds";
     refused(&["eval", &out, "--workload", "foo"], names);
     refused(&["eval", &out, "--encodings", "foo"], names);
     let mut record = records::RunRecord::read(&cells(&out)[0]).unwrap();

@@ -199,7 +199,7 @@ fn a_cell_is_looked_into_through_its_kept_weights() {
             "no record has a key that begins with `zzzz`",
         ),
         (vec!["inspect", "zzzz", "--results", &out], "no record has a key that begins with `zzzz`"),
-        (vec!["inspect", "", "--results", &out], "give more of the key"),
+        (vec!["inspect", "", "--results", &out], "give more characters of the key"),
         (
             vec!["inspect", &suite, "flip-flap", "cope", "--results", &out],
             "did you mean `flip-flop`?",

@@ -176,7 +176,7 @@ fn damaged_weights_are_not_believed() {
     assert!(place.records("a").iter().all(|record| record.evaluated_by.is_none()));
     // Without settings there are no weights.
     fs::remove_file(files[0].with_extension("json")).unwrap();
-    refused(&["inspect", files[0].to_str().unwrap()], "no settings of a finished run");
+    refused(&["inspect", files[0].to_str().unwrap()], "the training has not finished");
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn eval_evaluates_elsewhere_what_was_trained_once() {
     refused(&["eval", &a, "--keep-weights", "last"], "`eval` trains nothing");
     refused(&["eval", &place.path("none")], "there is no such folder");
     fs::remove_dir_all(Path::new(&a).join("weights")).unwrap();
-    refused(&["eval", &a, "--encodings", "cope"], "keep-weights last` trains these cells again");
+    refused(&["eval", &a, "--encodings", "cope"], "keep-weights last`");
 }
 
 const TEXT: &str = r#"
@@ -367,7 +367,10 @@ fn kept_weights_are_a_model_for_every_command_that_takes_one() {
     let symbols = weights(&place, "b").remove(0).display().to_string();
     let made = done(&["generate", &symbols, "--prompt", "w 0 i 1 r", "--tokens", "1"]);
     assert!(made.contains("5 prompt tokens"), "{made}");
-    refused(&["generate", &symbols, "--prompt", "w 7"], "`7` is no symbol of flip-flop, expected:");
+    refused(
+        &["generate", &symbols, "--prompt", "w 7"],
+        "`7` is not a symbol of flip-flop, expected one of:",
+    );
 }
 
 /// Cells that differ only in their evaluation, which needs the weights of the best validation.

@@ -34,7 +34,7 @@ impl Sampling {
         let Self::Sampled { temperature, top_p } = self else { return Ok(()) };
         ensure!(
             temperature.is_finite() && temperature > 0.0,
-            "temperature is {temperature}, expected a number above 0 (leave it out for greedy decoding)"
+            "temperature is {temperature}, expected a number above 0; leave out --temperature for greedy decoding"
         );
         ensure!(
             top_p > 0.0 && top_p <= 1.0,
@@ -105,7 +105,10 @@ impl<'a> Generation<'a> {
     pub fn read(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
         ensure!(!tokens.is_empty(), "the prompt is empty, expected at least one token");
         if let Some(token) = tokens.iter().find(|t| **t as usize >= self.model.vocabulary()) {
-            bail!("a token is {token}, expected a token of the vocabulary");
+            bail!(
+                "the prompt contains token {token}, expected less than {}, the size of the vocabulary",
+                self.model.vocabulary()
+            );
         }
         let at = self.model.positions(self.id, self.cache.len(), tokens.len())?;
         let ids = token_ids(tokens, &self.device).unsqueeze_dim::<2>(0);

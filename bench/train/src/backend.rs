@@ -256,7 +256,8 @@ fn device_at(id: &str, index: usize) -> Result<Device> {
     })?;
     ensure!(
         index == 0 || !meta.hardware.is_single(),
-        "backend `{id}` has only device 0, --device is {index}; `run --devices` binds workers to processors"
+        "backend `{id}` has only device 0, but --device is {index}; leave out --device, or bind \
+         workers to processors with `run --devices`"
     );
     let device = make(index);
     let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);

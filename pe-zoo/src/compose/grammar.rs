@@ -170,7 +170,8 @@ fn collect(
                 return trouble(open, format!("expected one part for `{field}` of `{id}`"));
             };
             if options.contains_key(field) {
-                let reason = format!("`{field}` is set both in braces and in brackets; keep one");
+                let reason =
+                    format!("`{field}` is set both in {{…}} and in (…); remove one of the two");
                 return trouble(open, reason);
             }
             let mut value = own;
@@ -182,7 +183,8 @@ fn collect(
         }
         (Some((open, inner)), Composition::Inner { field }) => {
             if options.contains_key(field) {
-                let reason = format!("`{field}` is set both in braces and in brackets; keep one");
+                let reason =
+                    format!("`{field}` is set both in {{…}} and in (…); remove one of the two");
                 return trouble(open, reason);
             }
             let inner = within(registry, open, inner)?;

@@ -75,7 +75,7 @@ fn every_mistake_is_named_with_its_place() {
         ("tape(yarn{factr=2})", 5, "unknown field `factr`"),
         ("dape(rope)", 5, "unknown variant `rope`"),
         ("dape(fire+alibi)", 5, "expected one part for `base`"),
-        ("dape{base={type=none}}(fire)", 23, "both in braces and in brackets"),
+        ("dape{base={type=none}}(fire)", 23, "both in {…} and in (…)"),
         ("rope(alibi)", 5, "`rope` does not take an encoding in brackets"),
         ("rope)", 5, "found `)`"),
         ("ä+rope", 1, "found `ä`, expected the id"),

@@ -35,9 +35,10 @@ impl Slopes {
     /// [`PeError::InvalidSetting`] for the field `slopes.given`.
     pub(crate) fn check(&self, pe: &str, learned: bool, heads: usize) -> Result<(), PeError> {
         let Self::Given(slopes) = self else { return Ok(()) };
-        let (given, expected) = (format!("{slopes:?}"), format!("one per head, {heads} of them"));
+        let (given, expected) = (format!("{slopes:?}"), format!("{heads} numbers, one per head"));
         PeError::require(slopes.len() == heads, pe, "slopes.given", given, expected)?;
-        let expected = if learned { "numbers above 0, to learn from" } else { "numbers" };
+        let expected =
+            if learned { "numbers above 0, because the slopes are learned" } else { "numbers" };
         slopes.iter().try_for_each(|slope| {
             let usable = slope.is_finite() && (!learned || *slope > 0.0);
             PeError::require(usable, pe, "slopes.given", slope, expected)

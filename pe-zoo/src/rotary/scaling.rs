@@ -445,7 +445,7 @@ impl ScalingCheck<'_> {
 
     /// Refuses two channels or fewer: the exponent of the base is divided by `dim - 2`.
     fn channels(&self, dim: usize) -> Result<(), PeError> {
-        let expected = "at least 4 rotated channels, for scaling of the base";
+        let expected = "at least 4 rotated channels, which this scaling of the base needs";
         PeError::require(dim >= 4, self.pe, "model.head_dim", dim, expected)
     }
 }

@@ -133,7 +133,7 @@ impl PositionEncoding for Abacus {
                 "a number as long as the longest sequence, offset included",
             ),
         };
-        let expected = format!("at least {rows}: row 0 and {of}");
+        let expected = format!("at least {rows}, for row 0 and {of}");
         PeError::require(settings.size >= rows, pe, "size", settings.size, expected)?;
         check_not_below_zero(pe, "std", settings.std)
     }
@@ -278,11 +278,11 @@ pub(crate) mod tests {
         let error = Abacus::check(&AbacusConfig { size: 40, ..config.clone() }, &DIMS)
             .unwrap_err()
             .to_string();
-        assert!(error.contains("size is 40, expected at least 41:"), "{error}");
+        assert!(error.contains("size is 40, expected at least 41,"), "{error}");
         let error =
             Abacus::check(&AbacusConfig { size: 21, ..config }, &Dims { max_len: 12, ..DIMS })
                 .unwrap_err();
-        assert!(error.to_string().contains("size is 21, expected at least 22:"), "{error}");
+        assert!(error.to_string().contains("size is 21, expected at least 22,"), "{error}");
     }
 
     #[test]
@@ -309,7 +309,7 @@ pub(crate) mod tests {
             (AbacusConfig { digits: [9, 4], ..AbacusConfig::default() }, "digits is 9, 4"),
             (
                 AbacusConfig { size: 100, ..AbacusConfig::default() },
-                "size is 100, expected at least 101:",
+                "size is 100, expected at least 101,",
             ),
             (AbacusConfig { std: Some(-1.0), ..AbacusConfig::default() }, "std is -1"),
         ] {

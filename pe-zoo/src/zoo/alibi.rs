@@ -166,7 +166,10 @@ pub(crate) mod tests {
     #[test]
     fn a_wrong_number_of_slopes_is_refused_with_the_number_of_heads() {
         let error = refusal(vec![0.5], Learning::Fixed);
-        assert!(error.contains("slopes.given is [0.5]") && error.contains("2 of them"), "{error}");
+        assert!(
+            error.contains("slopes.given is [0.5]") && error.contains("expected 2 numbers"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -134,8 +134,10 @@ impl PositionEncoding for Pope {
     fn check(settings: &PopeConfig, dims: &Dims) -> Result<(), PeError> {
         let (pe, fraction) = (Self::CARD.id, settings.rotary_fraction);
         let usable = fraction <= 1.0 && settings.turning(dims.head_dim) > 0;
-        let expected =
-            format!("a fraction up to 1 that is at least one of the {} channels", dims.head_dim);
+        let expected = format!(
+            "a fraction up to 1 that rotates at least one of the {} channels",
+            dims.head_dim
+        );
         PeError::require(usable, pe, "rotary_fraction", fraction, expected)?;
         check_base(pe, "base", settings.base)
     }

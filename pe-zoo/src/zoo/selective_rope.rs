@@ -116,7 +116,8 @@ impl PositionEncoding for SelectiveRope {
             Map::LowRank { .. } => dims.width.is_multiple_of(dims.heads),
             Map::FullRank {} => dims.width == dims.heads_width(),
         };
-        let expected = "a multiple of the number of heads, or with a map of full rank exactly heads times head_dim";
+        let expected =
+            "a multiple of the number of heads; with a map of full rank, heads times head_dim";
         PeError::require(fits, pe, "model.width", dims.width, expected)?;
         if let Map::LowRank { rank } = settings.map {
             check_size(pe, "map.rank", rank)?;

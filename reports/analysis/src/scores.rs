@@ -126,7 +126,7 @@ fn read(csv: &[u8]) -> Result<DataFrame, ScoresError> {
         return problem(format!("no column `{missing}`"));
     }
     if let Some((twice, _)) = names.iter().find_map(|name| name.split_once("_duplicated_")) {
-        return problem(format!("the column `{twice}` is there twice"));
+        return problem(format!("the column `{twice}` occurs twice"));
     }
     let known = |name: &&&str| REQUIRED.contains(*name) || OPTIONAL.contains(*name);
     if let Some(unknown) = names.iter().find(|name| !known(name)) {
@@ -347,7 +347,7 @@ impl<'a> ScoreRow<'a> {
     fn answers(&self, metric: Metric, score: f64) -> Result<Option<Vec<bool>>, ScoresError> {
         let Some(text) = self.text("answers") else { return Ok(None) };
         if metric != Metric::ExactMatch {
-            return Err(self.refused("answers", "none with perplexity"));
+            return Err(self.refused("answers", "no answers where the metric is perplexity"));
         }
         let answer = |digit| match digit {
             '0' => Some(false),

@@ -86,7 +86,7 @@ impl Settings {
         for question in self.questions() {
             question.check().map_err(|reason| SettingsError::Question { reason })?;
         }
-        let share = "a share above 0, at most 1";
+        let share = "a share above 0 and at most 1";
         let fields = [
             ("solved_exact_match", self.solved_exact_match, 1.0, share),
             ("effective_exact_match", self.effective_exact_match, 1.0, share),

@@ -37,7 +37,7 @@ fn section(found: &HeadToHead, comparison: &PairwiseComparison) -> Section {
     for (side, seeds) in [(&found.a, &comparison.only_a), (&found.b, &comparison.only_b)] {
         if !seeds.is_empty() {
             notes.push(format!(
-                "Left out: {} alone has the seeds {}.",
+                "Left out: only {} has the seeds {}.",
                 side.name,
                 joined(seeds, ", ")
             ));
@@ -152,7 +152,10 @@ fn table<P>(
     let tests: BTreeSet<String> = lines.iter().map(|line| used(&line.difference)).collect();
     let mut notes: Vec<String> = tests.into_iter().collect();
     if lines.iter().any(|line| line.difference.question_error.is_some()) {
-        notes.push("Intervals and p-values cover the choice of seeds and of questions.".to_owned());
+        notes.push(
+            "Intervals and p-values include the variation between seeds and between questions."
+                .to_owned(),
+        );
     }
     Table { columns, rows: lines.iter().map(row).collect(), notes, ..Table::default() }
 }
@@ -167,16 +170,16 @@ fn used(difference: &Difference) -> String {
         _ => format!(", with Holm's correction over {family} comparisons"),
     };
     let bound = match *test {
-        "paired t" => format!(" (p at least {})", two_digits(minimum_p_value(*n))),
+        "paired t" => format!(" (smallest possible p: {})", two_digits(minimum_p_value(*n))),
         _ if difference.question_error.is_some() => {
             " or t test over seeds and questions, whichever p is larger".to_owned()
         }
         _ => String::new(),
     };
     let needed = difference.seeds_needed.map_or_else(String::new, |needed| {
-        format!("; with so few seeds no difference can be significant: run at least {needed}")
+        format!("; with so few seeds no difference can be significant: run at least {needed} seeds")
     });
-    format!("p of rows with {seeds}: {test}{bound}{corrected}{needed}.")
+    format!("p-value of rows with {seeds}: {test}{bound}{corrected}{needed}.")
 }
 
 fn cells(found: &HeadToHead, d: &Difference) -> Vec<TableCell> {
@@ -191,7 +194,7 @@ fn cells(found: &HeadToHead, d: &Difference) -> Vec<TableCell> {
     let mut better = TableCell::from(match d.better {
         Better::A => found.a.name.clone(),
         Better::B => found.b.name.clone(),
-        Better::NotSeparable => format!("not separable, n = {}", d.n),
+        Better::NotSeparable => format!("not separable with n = {}", d.n),
     });
     better.strong = d.better != Better::NotSeparable;
     vec![

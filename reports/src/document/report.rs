@@ -67,7 +67,7 @@ pub(crate) fn report(report: &Report, published: Section) -> PolarsResult<Docume
         claims,
         Section::of_table("Cost", tables::prices(report).with_id("prices")),
         Section::of_table(
-            "Training steps measured alone",
+            "Training steps measured by pe-bench speed",
             tables::measured(report).with_id("measured"),
         )
         .folded(),
@@ -227,7 +227,10 @@ mod tests {
         else {
             panic!("{count:?}")
         };
-        assert_eq!(task, "COUNT. Trained at 64 tokens; encodings are ranked by exact match.");
+        assert_eq!(
+            task,
+            "COUNT. The trained length is 64 tokens; encodings are ranked by exact match."
+        );
         assert_eq!(best.columns, ["encoding", "rank", "exact match"]);
         assert!(
             verdict.starts_with(

@@ -11,7 +11,7 @@ use analysis::reproduction::{PublishedError, reproduction as compare_with_papers
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
     /// Polars failed to build or write a table.
-    #[error("the tables of the report cannot be made: {0}")]
+    #[error("the tables of the report cannot be built: {0}")]
     Frame(#[from] PolarsError),
     /// No format has this name.
     #[error("there is no report format `{name}`; choose among {known}")]

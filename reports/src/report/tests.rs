@@ -219,6 +219,6 @@ fn counts_near_the_largest_number_do_not_overflow() {
         let request =
             analysis::compare::Request { a: "rope".into(), b: "cope".into(), ..Default::default() };
         assert!(analysis::compare::compare(&records, &request).is_ok(), "{path}");
-        analysis::nightly::judge(&records, &records, &analysis::nightly::Thresholds::default());
+        analysis::nightly::judge(&records, &records);
     }
 }

@@ -13,7 +13,7 @@ pub enum DataError {
     #[error(transparent)]
     File(#[from] FileError),
     /// The path leads to a folder, a pipe or a device.
-    #[error("{path} is not a regular file: copy its content into a file and name that", path = .path.display())]
+    #[error("{path} is not a regular file: copy its content into a file and give its path", path = .path.display())]
     NotAFile {
         /// Path that was given.
         path: PathBuf,
@@ -102,7 +102,10 @@ pub enum DataError {
         name: String,
     },
     /// A folder has a training part without a validation part.
-    #[error("{path} has a training part, but none named validation, valid, val or dev: add one", path = .path.display())]
+    #[error(
+        "{path} has a training part, but no part is named validation, valid, val or dev: add a validation part",
+        path = .path.display()
+    )]
     NoValidation {
         /// Path of the folder.
         path: PathBuf,

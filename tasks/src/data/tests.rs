@@ -136,7 +136,7 @@ fn parts_by_name_must_be_whole() {
     let stray = folder(&[("train.txt", b"a"), ("valid.txt", b"b"), ("more.txt", b"c")]);
     assert!(said(stray.path(), None).contains("`more.txt` belongs to no part"));
     let without = folder(&[("train.txt", b"a"), ("test.txt", b"b")]);
-    assert!(said(without.path(), None).contains("none named validation"));
+    assert!(said(without.path(), None).contains("no part is named validation"));
     let empty = folder(&[("notes.md", b"a")]);
     let said = said(empty.path(), None);
     assert!(said.contains("has no data") && said.contains(".parquet"), "{said}");

@@ -1,25 +1,26 @@
 //! # Addition: add two numbers, digit by digit
 //! ## What it asks of an encoding
-//! Aligning digit `k` of the first number, of the second number and of the sum: two distances that vary between
-//! problems and are constant within one. Beyond the trained sizes, alignment at digit places that never occurred in
-//! training.
+//! Aligning digit `k` of the first number, of the second number and of the sum. The two distances differ between
+//! problems and are constant within a problem. Beyond the trained sizes, digits must be aligned at indices that never
+//! occurred in training.
 //!
 //! ## Predicted order
-//! After Zhu et al. 2025 (TAPE; trained to 40 digits, mean over the grid to 80): TAPE before FIRE before randomised
-//! positions, which equal RoPE there. Encodings designed for digits (Abacus) reach further (McLeish et al. 2024). NoPE
-//! and learned tables last.
+//! According to Zhu et al. 2025 (TAPE; trained up to 40 digits, mean over the grid up to 80): TAPE before FIRE before
+//! randomised positions, which score as RoPE does. Encodings designed for digits (Abacus) generalise to more digits
+//! (McLeish et al. 2024). NoPE and learned tables are last.
 //!
 //! ## Definition
-//! `a + b = c .`, with one token per digit and all numbers written from their least significant digit on
-//! (`order = "reversed"`) or from the most significant one (`"plain"`). `a` has `i` digits and `b` has `j`, both
-//! uniform among the numbers of that size (no leading zero; 1 to 9 for one digit). `c` and the final `.` are scored.
-//! `len` is the greatest number of digits: in training `i` and `j` are uniform in `1 ..= len`. The split `grid`
-//! enumerates the `len * len` pairs of sizes, evenly for any number of samples (100 for each pair: `100 len * len`
-//! samples); `diagonal`, which is not the training distribution, has `i = j = len`. A sequence has at most `3 len + 4` tokens.
+//! `a + b = c .`, with one token per digit. All numbers begin with their least significant digit (`order = "reversed"`)
+//! or with their most significant one (`"plain"`). `a` has `i` digits and `b` has `j`, both uniform among the numbers
+//! of that size (no leading zero; 1 to 9 for one digit). `c` and the final `.` are scored. `len` is the greatest number
+//! of digits: in training `i` and `j` are uniform in `1 ..= len`. The split `grid` enumerates the `len * len` pairs of
+//! sizes, evenly for any number of samples (100 for each pair: `100 len * len` samples); `diagonal` has `i = j = len`,
+//! which is not the training distribution. A sequence has at most `3 len + 4` tokens.
 //!
 //! Setting: `order`. Slices: `digits-a` and `digits-b`, the axes of a heat map; `carries`, the longest run of digits
-//! that produce a carry. Slice of tokens: `place`, the digit's place in `c`, 0 for the least significant; the `.` has
-//! the place after the last. Chance, on `grid`: one in `9 len * len` (nine one-digit problems have the sum 10).
+//! that produce a carry. Slice of tokens: `place`, the index of the digit in `c`, 0 for the least significant; the `.`
+//! has the index after the last digit. Chance, on `grid`: one in `9 len * len` (nine one-digit problems have the sum
+//! 10).
 //!
 //! ## Sample
 //! ```text
@@ -149,7 +150,7 @@ impl Generator for AdditionConfig {
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        check_range(Self::META, len, 1, "the maximum number of digits")
+        check_range(Self::META, len, 1, "the length is the maximum number of digits")
     }
 
     fn sample(&self, split: usize, len: usize, rng: &mut ChaCha8Rng) -> Sample {

@@ -1,28 +1,29 @@
 //! # At depth: any task at a depth of filler
 //! ## What it asks of an encoding
-//! Solving a task whose statement can be anywhere in a long text, among statements of the same task with other answers:
-//! an encoding that solves the task alone must still find the right statement and work on it at a distance. The results
-//! separate failures at the task from failures at a depth; reports draw them as a heat map of depth and length.
+//! Solving a task whose statement can be anywhere in a long text, among statements of the same task with other answers.
+//! A model that solves the task alone must still find the right statement and solve it from a distance. The results
+//! separate failures at the task from failures at a depth. Reports draw them as a heat map of depth and length.
 //!
 //! ## Predicted order
-//! The order is that of the task at its own length, then that of `needle`: NoPE and encodings that keep content and
-//! position apart before RoPE beyond the trained lengths; ALiBi only for statements near the end. Large language models
-//! lose most in the middle, and more where the other statements are solved (Zhang et al. 2026). We know of no
-//! measurement with small models.
+//! First the order of the task at its original length, then that of `needle`: beyond the trained lengths, NoPE and
+//! encodings that separate content from position before RoPE; ALiBi only for statements near the end. Large language
+//! models lose most for statements in the middle, and more if the other statements have their answers (Zhang et al.
+//! 2026). We know of no measurement with small models.
 //!
 //! ## Definition
-//! A sample of the setting `task` at length `task_len` is cut before its first scored token. The statement is the first
-//! part, in a frame `#n statement ~;`; `distractors` frames have statements of other samples, and with `solved = true`
-//! also their answers. These samples are drawn until their whole answer differs (at most 100 times, because some tasks
-//! have few answers). All numbers `#n` differ. The frames are at uniform positions in filler. At the end `~? #n` asks
-//! for one frame, and the rest of its sample follows, with the scored tokens. No other token is scored. The filler is
-//! random words (`words`) or five short sentences repeated (`sentences`). `len` counts all tokens. Splits are those of
-//! the task, also for distractors. Evaluation sets cover the tenths of the filler in turn.
+//! A sample of the setting `task` at length `task_len` is cut before its first scored token. The first part is the
+//! statement, in a frame `#n statement ~;`. A number of frames, `distractors`, have statements of other samples, and
+//! with `solved = true` also their answers. A distractor is drawn again until its whole answer differs from that of the
+//! statement, at most 100 times, because some tasks have few answers. All numbers `#n` differ. The frames are at
+//! uniform positions in filler. At the end `~? #n` asks for one frame, and the rest of its sample follows, with the
+//! scored tokens. No other token is scored. The filler is random words (`words`) or five short sentences repeated
+//! (`sentences`). `len` counts all tokens. Splits are those of the task, also for distractors. Evaluation sets cover
+//! the tenths of the filler in turn.
 //!
 //! Settings: `task` (a table with `kind`, any task but a text and this one) `{ kind = "copy" }`, `task_len` 3,
 //! `distractors` 1 (0 to 15), `solved` false, `filler` `words`. Slices: `depth`, the tenth of the filler that has the
-//! statement (0 first, 9 last), and those of the task, in its own sample. Slices of tokens, counted tokens and chance:
-//! those of the task at `task_len`.
+//! statement (0 first, 9 last), and the slices of the task in its original sample. Slices of tokens, counted tokens and
+//! chance are those of the task at `task_len`.
 //!
 //! ## Sample
 //! ```text
@@ -33,8 +34,8 @@
 //!
 //! ## Source
 //! Zhang, Cui, Huang, Sang: Positional Failures in Long-Context LLMs, 2026, arXiv 2605.23170 (questions of GSM8K and
-//! ARC-Challenge at a depth of filler: other questions, solved or not); distractors of the same form as in Hsieh et
-//! al.: RULER, 2024, arXiv 2404.06654. Theirs are English for pretrained language models.
+//! ARC-Challenge at a depth of filler, among other questions with or without answers). Distractors have the same form
+//! as in Hsieh et al.: RULER, 2024, arXiv 2404.06654. Both papers use English for pretrained language models.
 
 use std::sync::LazyLock;
 
@@ -281,7 +282,12 @@ impl Task for AtDepth {
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        check_range(&META, len, self.own_tokens(), "all frames and the question without filler")
+        check_range(
+            &META,
+            len,
+            self.own_tokens(),
+            "the minimum fits all frames and the question without filler",
+        )
     }
 
     fn train_sample(&self, len: usize, rng: &mut ChaCha8Rng) -> Sample {

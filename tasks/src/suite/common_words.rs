@@ -1,22 +1,22 @@
 //! # Common words: name the most frequent words
 //! ## What it asks of an encoding
-//! Counting many words at once over the whole sequence, wherever they occur. Then naming the most frequent ones in the
-//! order of their first appearance, which does depend on position.
+//! Counting many words at once over the whole sequence, wherever they occur. Then naming the most frequent words in the
+//! order of their first appearance, which depends on position.
 //!
 //! ## Predicted order
 //! Encodings that can weigh all positions equally (NoPE, CoPE, T5-like biases) before RoPE; ALiBi last, since it
-//! attenuates early words. No published comparison of encodings.
+//! attenuates early words. There is no published comparison of encodings.
 //!
 //! ## Definition
-//! A list of words in random order: `common` words `common_repeats` times each, other words `uncommon_repeats` times
-//! each (the last of them perhaps fewer times, to fill the length); then `?`, the common words in the order of their
-//! first appearance, and `.`, which are scored. The common words are drawn anew for each sample. `len` counts all
-//! tokens.
+//! A list of words in random order: `common` words `common_repeats` times each, and other words `uncommon_repeats`
+//! times each. The last of the other words may occur fewer times, to fill the length. Then follow `?`, the common words
+//! in the order of their first appearance, and `.`; the words and `.` are scored. The common words are drawn anew for
+//! each sample. `len` counts all tokens.
 //!
 //! Settings: `words` 1024 (2 to 65536), `common` 2, `common_repeats` 5, `uncommon_repeats` 1 (less than
-//! `common_repeats`). A length is refused if there are too few `words` to fill it; with RULER's own repeats, 30 and 3,
-//! few words fill long sequences. Slice: `distinct`, the number of different words. Slice of tokens: `rank` in the
-//! answer, from 0; the `.` has the rank after the last. Chance: one over the number of ordered choices of `common`
+//! `common_repeats`). A length is an error if there are too few `words` to fill it. With the repeats of RULER, 30 and
+//! 3, few words fill long sequences. Slice: `distinct`, the number of different words. Slice of tokens: `rank` in the
+//! answer, from 0; the `.` has the rank after the last word. Chance: one over the number of ordered choices of `common`
 //! words.
 //!
 //! ## Sample
@@ -27,9 +27,9 @@
 //! ```
 //!
 //! ## Source
-//! Hsieh et al.: RULER, 2024, arXiv 2404.06654, task `cwe` (10 common words, 30 times each, others 3 times; below
-//! 4096 tokens 6 times and once; the answer in any order). RULER uses a numbered list of English words for pretrained
-//! language models; here words are tokens, so that a small model can learn the task from scratch.
+//! Hsieh et al.: RULER, 2024, arXiv 2404.06654, task `cwe` (10 common words 30 times each, other words 3 times each;
+//! below 4096 tokens 6 times and once; the answer in any order). RULER uses a numbered list of English words for
+//! pretrained language models; here words are tokens, so that a small model can learn the task from scratch.
 
 use rand_chacha::ChaCha8Rng;
 
@@ -102,7 +102,12 @@ impl Generator for CommonWordsConfig {
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
         let min = self.asking_tokens() + self.common_tokens();
-        check_range(Self::META, len, min, "the common words and the question alone")?;
+        check_range(
+            Self::META,
+            len,
+            min,
+            "the minimum fits the common words and the question alone",
+        )?;
         let Self { words, common, uncommon_repeats, .. } = *self;
         let room = (words - common) as usize * uncommon_repeats as usize;
         if self.other_tokens(len) <= room {

@@ -1,13 +1,13 @@
 //! # String copy: repeat the string
 //! ## What it asks of an encoding
-//! Looking back by a fixed number of tokens that differs between strings, also for strings longer than any in training.
-//! An encoding must align two distant positions exactly.
+//! Looking back by a number of tokens that is constant within a string and differs between strings, also for strings
+//! longer than any in training. An encoding must align two distant positions exactly.
 //!
 //! ## Predicted order
-//! Within the trained lengths every encoding solves it. With a large alphabet content alone nearly suffices (find the
-//! last letters, read the next one); with a small one it does not. Beyond the trained lengths ALiBi and NoPE before
-//! RoPE before learned tables, which fail at once (Jelassi et al. 2024, whose own hard windows of different widths
-//! lead).
+//! Within the trained lengths every encoding solves it. With a large alphabet, content alone nearly suffices: find the
+//! last letters, read the next one. With a small alphabet it does not. Beyond the trained lengths: ALiBi and NoPE
+//! before RoPE before learned tables, which fail at once (Jelassi et al. 2024; their encoding, hard windows of
+//! different widths, leads).
 //!
 //! ## Definition
 //! `$ s | s .` with `s` independent and uniform over the first `letters` letters. The second `s` and the final `.`

@@ -1,33 +1,33 @@
 //! # Counting: the value of a variable after its increments
 //! ## What it asks of an encoding
-//! Counting the increments of one variable since it was last set, and only those, among many statements without effect.
-//! Counting by attention needs positions that advance with content, not with tokens.
+//! Counting only the increments of one variable since it was last set, among many statements without effect. Counting
+//! by attention needs positions that advance with content, not with tokens.
 //!
 //! ## Predicted order
 //! CoPE before relative before learned absolute: Golovneva et al. 2024 report errors of 0, 1.1 and 5.3% with one
-//! variable, 1.2, 17.8 and 67.6% with three, 7.4, 22.4 and 71.5% with five; with more `pass;` 0 and 8.8% for CoPE
-//! and relative, with fewer 4.0 and 34.1%.
+//! variable, 1.2, 17.8 and 67.6% with three, and 7.4, 22.4 and 71.5% with five. For CoPE and relative they report 0 and
+//! 8.8% with more `pass;`, and 4.0 and 34.1% with fewer.
 //!
 //! ## Definition
-//! A program has `n` statements, `n` uniform in `3 ..= max_ops`, `max_ops = len * max_ops_per_token`. Each statement
-//! is drawn with weights `set_weight`, `pass_weight`, `increment_weight`: `v = 0 ;` for a uniform variable, `pass;`,
-//! or `v ++;` for a uniform variable among those already set. An impossible statement (nothing set yet, or the
-//! value would exceed `max_value`) is drawn again, its kind included. Then `print v` for a uniform variable among those
-//! set, and its value, the only scored token. A program that sets nothing is drawn again, its `n` included.
-//! Names, `=`, `;`, `++;`, `pass;`, `print` and each value are one token each.
+//! A program has `n` statements, `n` uniform in `3 ..= max_ops`, `max_ops = len * max_ops_per_token`. Each statement is
+//! `v = 0 ;` for a uniform variable, `pass;`, or `v ++;` for a uniform variable among those already set, with the
+//! weights `set_weight`, `pass_weight` and `increment_weight`. An impossible statement (nothing set yet, or the value
+//! would exceed `max_value`) is drawn again with its kind. Then follow `print v`, for a uniform variable among those
+//! set, and its value, the only scored token. A program that sets nothing is drawn again with its `n`. Names, `=`, `;`,
+//! `++;`, `pass;`, `print` and each value are one token each.
 //!
 //! `len` is the longest sequence in tokens, question and answer included: longer programs lose statements on the
-//! **left**, as in the authors' data. That can remove the `set` that the answer depends on (slice `set-lost`). With one
-//! variable this happens in 2% of the training samples at length 64, 0.4% at 128, none in 4000 at 512; with five in
-//! 4%, 2% and 0.3%. Such evaluation samples, up to 10% in the split `fewer-pass` at length 64, are drawn again, at
-//! most 100 times; extreme settings keep some, see the slice `set-lost`.
+//! **left**, as in the authors' data. This can remove the `set` on which the answer depends (slice `set-lost`). With
+//! one variable it happens in 2% of the training samples at length 64, in 0.4% at 128 and in none of 4000 at 512; with
+//! five variables in 4%, 2% and 0.3%. Such evaluation samples, up to 10% in the split `fewer-pass` at length 64, are
+//! drawn again, at most 100 times. With extreme settings some remain; the slice `set-lost` shows them.
 //!
 //! Settings: `variables` 1 (1 to 26), `pass_weight` 50, `pass_weight_more` 100 and `pass_weight_fewer` 10 (for the
 //! splits), `set_weight` 1, `increment_weight` 7, `max_value` 10, `max_ops_per_token` 1 (statements per token of
-//! `len`), `train_samples` (left out: unlimited; the authors have 10,000 and fewer in their figure 2), which makes the
-//! training set finite: a fixed sequence of samples, and a smaller set has the first samples of a larger one. The
-//! defaults are the authors'. Chance: the share of the most frequent answer among simulated samples. Slices: `answer`;
-//! `span` in tokens from the `set` that counts to the answer, before truncation; `set-lost` 0 or 1.
+//! `len`), `train_samples` (left out: unlimited; the authors use 10,000, and fewer in their figure 2). `train_samples`
+//! makes the training set finite: a fixed sequence of samples, of which a smaller set has the first. The defaults are
+//! the authors' values. Chance: the share of the most frequent answer among simulated samples. Slices: `answer`;
+//! `span`, tokens before truncation from the last `set` of the variable to the answer; `set-lost` 0 or 1.
 //!
 //! ## Sample
 //! ```text
@@ -39,8 +39,8 @@
 //!
 //! ## Source
 //! Golovneva, Wang, Weston, Sukhbaatar: Contextual Position Encoding, 2024, arXiv 2405.18719, and the authors'
-//! `projects/cope/scripts/count_data_gen.py` (`facebookresearch/RAM` at 42a13702). They give up after 100 impossible
-//! statements or 1000 programs; here the settings are restricted so that neither loop is long.
+//! `projects/cope/scripts/count_data_gen.py` (`facebookresearch/RAM` at 42a13702). The authors' code stops after 100
+//! impossible statements or 1000 programs. Here the settings are restricted so that neither loop is long.
 
 mod program;
 
@@ -192,7 +192,12 @@ impl Generator for CountingConfig {
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        check_range(Self::META, len, MIN_LEN, "the shortest program with its question")?;
+        check_range(
+            Self::META,
+            len,
+            MIN_LEN,
+            "the minimum fits the shortest program with its question",
+        )?;
         if self.max_ops(len) >= MIN_OPS {
             return Ok(());
         }

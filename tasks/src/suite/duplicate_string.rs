@@ -1,12 +1,12 @@
 //! # Duplicate string: repeat the string twice
 //! ## What it asks of an encoding
-//! The same as string copy, twice: in the second round every letter occurs at two earlier positions, one and two
-//! lengths back. Looking back by the length of the string must keep working when the answer is longer than the string.
+//! The same as string copy, twice. In the second round every letter occurs at two earlier positions, one and two string
+//! lengths back. Looking back by the length of the string must still work when the answer is longer than the string.
 //!
 //! ## Predicted order
-//! As in string copy, with larger differences, since sequences are half as long again: beyond the trained lengths,
-//! encodings with unbounded distances (ALiBi, NoPE) before RoPE before learned tables; randomised positions lead in
-//! Ruoss et al. 2023.
+//! As in string copy, with larger differences, since sequences are longer by half. Beyond the trained lengths:
+//! encodings with unbounded distances (ALiBi, NoPE) before RoPE before learned tables. In Ruoss et al. 2023 randomised
+//! positions lead.
 //!
 //! ## Definition
 //! `$ s | s s .` with `s` independent and uniform over the first `letters` letters. Everything after `|` is scored.
@@ -24,8 +24,8 @@
 //!
 //! ## Source
 //! DeepMind's `neural_networks_chomsky_hierarchy`, task `duplicate_string` (binary, no separator between the rounds,
-//! trained to 40 and tested from 41 to 100; Deletang et al. 2023, arXiv 2207.02098), here as next-token prediction
-//! with a predicted end.
+//! trained up to length 40 and tested from 41 to 100; Deletang et al. 2023, arXiv 2207.02098), here as next-token
+//! prediction with a predicted end.
 
 use std::ops::Range;
 

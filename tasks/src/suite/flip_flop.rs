@@ -4,21 +4,21 @@
 //! soon as distances differ from training; attention that counts writes instead of tokens is unaffected.
 //!
 //! ## Predicted order
-//! CoPE before RoPE before learned absolute: Golovneva et al. 2024 report errors of 0, 1.8 and 6.8% in distribution
-//! and 4.9, 20.3 and 21.7% on sparse sequences (4 layers, 4 heads, width 256; the spread over seeds is as large as the
-//! differences there).
+//! CoPE before RoPE before learned absolute: Golovneva et al. 2024 report errors of 0, 1.8 and 6.8% in distribution and
+//! 4.9, 20.3 and 21.7% on sparse sequences (4 layers, 4 heads, width 256). In that paper the spread over seeds is as
+//! large as the differences.
 //!
 //! ## Definition
 //! `FFL(T, p)` has `T` tokens (even): instructions at even positions, each followed by a bit. The first instruction is
-//! `w`(rite), the last `r`(ead), the others are independent: `i`(gnore) with probability `p`, `w` and `r` with
-//! `(1 - p) / 2` each. Bits after `w` and `i` are fair coins; the bit after `r` is the one after the latest `w`.
-//! Only bits after reads are scored: all of them, or (`scored = "last-read"`) the final one. `len` is `T`. Training
-//! uses `p = ignore`; the splits `sparse` and `dense` change `p` alone.
+//! `w`(rite), the last `r`(ead), the others are independent: `i`(gnore) with probability `p`, `w` and `r` with `(1 - p)
+//! / 2` each. Bits after `w` and `i` are fair coins; the bit after `r` is the one after the latest `w`. Only bits after
+//! reads are scored: all of them, or only the final one (`scored = "last-read"`). `len` is `T`. Training uses `p =
+//! ignore`; the splits `sparse` and `dense` change only `p`.
 //!
-//! Settings: `ignore` 0.8, `ignore_sparse` 0.98, `ignore_dense` 0.1 (probabilities, the paper's values),
-//! `scored` `all-reads` or `last-read`. Slices: `reads`, and `distance` in tokens from the bit that the final read
-//! recalls to its answer. Slice of tokens: `read-distance`, the same for each scored read. Chance: one half for the
-//! final read; for all reads the probability that every one of them recalls the guessed bit.
+//! Settings: `ignore` 0.8, `ignore_sparse` 0.98, `ignore_dense` 0.1 (probabilities, the paper's values), `scored`
+//! `all-reads` or `last-read`. Slices: `reads`, and `distance` in tokens from the bit that the final read recalls to
+//! its answer. Slice of tokens: `read-distance`, this distance for each scored read. Chance: one half for the final
+//! read; for all reads, the probability that every read recalls the guessed bit.
 //!
 //! ## Sample
 //! ```text
@@ -102,7 +102,7 @@ impl Generator for FlipFlopConfig {
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        check_range(Self::META, len, 4, "one write and one read")?;
+        check_range(Self::META, len, 4, "the minimum fits one write and one read")?;
         check_even(Self::META, len, "each instruction has a bit")
     }
 

@@ -1,18 +1,19 @@
 //! # Induction: recall the token after the signal
 //! ## What it asks of an encoding
 //! The basis of in-context learning: finding the earlier occurrence of the current token and predicting the token after
-//! it. This takes two layers: one that attends to the previous token, one that finds by content at any distance.
+//! it. This takes two layers: one attends to the previous token, and one finds the earlier occurrence by content at any
+//! distance.
 //!
 //! ## Predicted order
 //! Encodings that can attend to the previous token (RoPE, relative, ALiBi, CoPE) solve it within the trained lengths,
-//! NoPE with more difficulty. Beyond them the search must not depend on distance: NoPE and CoPE before RoPE before
-//! learned tables; ALiBi loses distant tokens. Of the attention models of Gu and Dao 2023 none holds far beyond twice
-//! the trained length.
+//! NoPE with more difficulty. Beyond the trained lengths the search must not depend on distance: NoPE and CoPE before
+//! RoPE before learned tables; ALiBi loses distant tokens. In Gu and Dao 2023 no attention model answers well far
+//! beyond twice the trained length.
 //!
 //! ## Definition
-//! `len` tokens, independent and uniform over `symbols`, except for the signal `S` at a uniform position among the
-//! first `len - 3` and again as the last but one. The last token, which is scored, is the one that followed the first
-//! signal.
+//! `len` tokens, independent and uniform over `symbols`, except for the signal `S`. It occurs at a uniform position
+//! among the first `len - 3` and again as the last but one token. The last token, which is scored, is the one that
+//! followed the first signal.
 //!
 //! Setting: `symbols` 15 (2 to 65536). Slice: `distance` in tokens from the symbol to be recalled to the answer.
 //! Chance: one in `symbols`.
@@ -69,7 +70,12 @@ impl Generator for InductionConfig {
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        check_range(Self::META, len, MIN_LEN, "the signal and the token after it, twice")
+        check_range(
+            Self::META,
+            len,
+            MIN_LEN,
+            "the minimum fits the signal and the token after it, twice",
+        )
     }
 
     fn sample(&self, _split: usize, len: usize, rng: &mut ChaCha8Rng) -> Sample {

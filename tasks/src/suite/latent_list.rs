@@ -1,24 +1,24 @@
 //! # Latent list: a property of a list after operations on it
 //! ## What it asks of an encoding
-//! Following a list that is never shown, through operations that change it and operations that do not: its length is a
-//! count of two kinds of tokens with opposite signs, an element of it is a state that depends on the order of the
-//! operations.
+//! Following a list that is never shown through operations, of which some change it and some do not. The length of the
+//! list is a count of two kinds of tokens with opposite signs. An element of the list is a state that depends on the
+//! order of the operations.
 //!
 //! ## Predicted order
-//! `length`: encodings that count what gates select (CoPE) before NoPE, which counts by its causal mask, before RoPE
-//! and relative biases beyond the trained lengths; because the list has bounds, its length is not a mere difference of
-//! counts. `sum` and `element`: as state tracking with `answer = "final"`, PaTH and Selective RoPE before RoPE and
-//! NoPE, and none of them for many operations in few layers. We know of no measurement.
+//! `length` beyond the trained lengths: encodings that count what gates select (CoPE) before NoPE, which counts by its
+//! causal mask, before RoPE and relative biases. Because the list has bounds, its length is not only a difference of
+//! counts. `sum` and `element`: as in state tracking with `answer = "final"`, PaTH and Selective RoPE before RoPE and
+//! NoPE; with few layers no encoding follows many operations. We know of no measurement.
 //!
 //! ## Definition
 //! Operations on a list that is empty at first, one token each: `+v` appends a number, uniform below `values`; `pop`
-//! removes the last number; `reverse` reverses the list; `pass` does nothing. Each is `pass` with the probability
-//! `pass_rate`, otherwise `+v`, `pop` or `reverse` with the weights 2, 2 and 1. An operation that is impossible is drawn
-//! again: a list is never longer than `max_size`, `pop` needs a number, and the list is not empty at the end. Then `?`, the
-//! question and its answer, the only scored token: `length`, `sum` (modulo `values`) or `element i`, the i-th number
-//! from the front, `i` uniform from 1 to the length. `question = "any"`: each of the three with the same probability.
-//! `len` counts the operations: in training their number is uniform in `min_len ..= len`, in evaluation it is
-//! exactly `len`.
+//! removes the last number; `reverse` reverses the list; `pass` does nothing. Each operation is `pass` with the
+//! probability `pass_rate`, otherwise `+v`, `pop` or `reverse` with the weights 2, 2 and 1. An operation that is
+//! impossible is drawn again: a list is never longer than `max_size`, `pop` needs a number, and the list is not empty
+//! at the end. Then follow `?`, the question and its answer, the only scored token. The question is `length`, `sum`
+//! (modulo `values`) or `element i`, the i-th number from the front, `i` uniform from 1 to the length. With `question =
+//! "any"`, each of the three has the same probability. `len` counts the operations: in training their number is uniform
+//! in `min_len ..= len`, in evaluation it is exactly `len`.
 //!
 //! Settings: `question` `any`, `values` 10 (2 to 65536), `max_size` 8 (1 to 1024), `pass_rate` 0.2 (0 to 0.9),
 //! `min_len` 1. Slices: `question`, 0 for `length`, 1 for `sum`, 2 for `element`, and `size`, the length of the list at the
@@ -33,8 +33,8 @@
 //!
 //! ## Source
 //! Vodrahalli et al.: Michelangelo, 2024, arXiv 2409.12640, task Latent List: operations on a list in Python, with and
-//! without effect, then a question about the list. Theirs is code for pretrained language models; here an operation is a
-//! token, so that a small model can learn the task from scratch.
+//! without effect, then a question about the list. Their task is code for pretrained language models; here an operation
+//! is a token, so that a small model can learn the task from scratch.
 
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};

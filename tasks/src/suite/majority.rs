@@ -1,18 +1,18 @@
 //! # Majority: the most frequent letter
 //! ## What it asks of an encoding
-//! Comparing counts over the whole string. Order plays no part: a uniform average over all tokens solves it, and the
-//! model has to compensate for whatever an encoding adds by distance.
+//! Comparing counts over the whole string. Order does not matter: a uniform average over all tokens solves the task.
+//! The model has to compensate for everything that an encoding adds by distance.
 //!
 //! ## Predicted order
-//! NoPE, CoPE and learned tables solve it in training; beyond the trained lengths NoPE before RoPE before learned
+//! NoPE, CoPE and learned tables solve it within the trained lengths. Beyond them: NoPE before RoPE before learned
 //! tables, and ALiBi last, since it attenuates distant letters. Huang et al. 2024 predict and find that majority
-//! generalises to longer strings, with learned absolute positions (of random offset) and without.
+//! generalises to longer strings, with learned absolute positions (at a random offset) and without positions.
 //!
 //! ## Definition
 //! `$ s | m .` with `s` independent and uniform over the first `letters` letters and `m` the most frequent letter of
-//! `s`; a string with a tie for first place is drawn again. `m` and the final `.` are scored. `len` counts
-//! the letters of `s`: in training its length is uniform in `min_len ..= len`, in evaluation it is exactly `len`. A
-//! sequence has `len + 4` tokens.
+//! `s`; a string in which several letters are most frequent is drawn again. `m` and the final `.` are scored. `len`
+//! counts the letters of `s`: in training its length is uniform in `min_len ..= len`, in evaluation it is exactly
+//! `len`. A sequence has `len + 4` tokens.
 //!
 //! Settings: `letters` 2 (2 to 26), `min_len` 1 (shortest training string, in letters). Slices: `length` of `s`, and
 //! `margin`, the count of the most frequent letter minus that of the second. Chance: one in `letters`.
@@ -26,7 +26,7 @@
 //! ## Source
 //! Huang et al.: A Formal Framework for Understanding Length Generalization in Transformers, 2024, arXiv 2410.02140
 //! (`lacoco-lab/length_generalization`, task `majority`: letters independent, ties drawn again). Their binary variant
-//! draws the counts uniformly instead, which makes margins wide and the task easier.
+//! draws the counts uniformly instead. This makes margins wider and the task easier.
 
 use std::ops::Range;
 

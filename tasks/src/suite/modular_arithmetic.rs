@@ -1,22 +1,22 @@
 //! # Modular arithmetic: the value of an expression
 //! ## What it asks of an encoding
-//! Telling neighbours from distant tokens: a number belongs to the sign before it, and products bind before sums. Then
-//! adding all terms, wherever they are.
+//! Distinguishing neighbours from distant tokens: a number belongs to the sign before it, and products come before
+//! sums. Then adding all terms, wherever they are.
 //!
 //! ## Predicted order
-//! None beyond the trained lengths: Deletang et al. 2023 find transformers near chance there, with any of their five
-//! encodings; randomised positions (Ruoss et al. 2023) help only a little. Within the trained lengths, encodings that
-//! can attend to the neighbour (RoPE, relative, learned absolute) before NoPE.
+//! No order beyond the trained lengths: Deletang et al. 2023 find transformers near chance with all of their five
+//! encodings, and randomised positions (Ruoss et al. 2023) help only a little. Within the trained lengths, encodings
+//! that can attend to the neighbour (RoPE, relative, learned absolute) before NoPE.
 //!
 //! ## Definition
-//! `e = v`: `e` alternates numbers below `modulus` and signs, all independent and uniform; `v` is its value modulo
-//! `modulus`, products first, and the only scored token. `len` counts the symbols of `e`. In training it is uniform in
-//! `min_len ..= len`, in evaluation it is exactly `len`. Even lengths are lowered by one, as in the source, and so is
-//! an even `min_len`. A sequence has `len + 2` tokens.
+//! `e = v`. In `e` numbers below `modulus` alternate with signs, all independent and uniform. `v`, the only scored
+//! token, is the value of `e` modulo `modulus`, with products before sums. `len` counts the symbols of `e`. In training
+//! it is uniform in `min_len ..= len`, in evaluation it is exactly `len`. Even lengths are lowered by one, as in the
+//! source, and so is an even `min_len`. A sequence has `len + 2` tokens.
 //!
-//! Settings: `modulus` 5 (2 to 10), `operators` `all` (`+`, `-`, `*`) or `plus-minus`, `min_len` 1 (shortest
-//! training expression, in symbols). Slice: `length` of `e`. Chance: the probability of the most frequent value, which
-//! is 0 if there are products.
+//! Settings: `modulus` 5 (2 to 10), `operators` `all` (`+`, `-`, `*`) or `plus-minus`, `min_len` 1 (shortest training
+//! expression, in symbols). Slice: `length` of `e`. Chance: the probability of the most frequent value. If there are
+//! products, this is the value 0.
 //!
 //! ## Sample
 //! ```text
@@ -25,8 +25,8 @@
 //! ```
 //!
 //! ## Source
-//! DeepMind's `neural_networks_chomsky_hierarchy`, task `modular_arithmetic` (without brackets; trained to 40 and
-//! tested from 41 to 100; Deletang et al. 2023, arXiv 2207.02098), here as next-token prediction.
+//! DeepMind's `neural_networks_chomsky_hierarchy`, task `modular_arithmetic` (without brackets; trained up to length 40
+//! and tested from 41 to 100; Deletang et al. 2023, arXiv 2207.02098), here as next-token prediction.
 
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};

@@ -1,19 +1,19 @@
 //! # MQAR: recall the values of many keys
 //! ## What it asks of an encoding
-//! Finding by content at many distances in one sequence: each repeated key asks for the value that followed it. Like
-//! induction, but with as many items to keep apart as there are pairs.
+//! Finding by content at many distances in one sequence: each repeated key asks for the value that followed it. The
+//! task is like induction, but as many items as there are pairs must be distinguished.
 //!
 //! ## Predicted order
-//! Attention solves it with most encodings within the trained lengths (Arora et al. 2023 use learned positions); NoPE
-//! learns it later, since it cannot address the previous token. Beyond them, as in induction: NoPE and CoPE before RoPE
-//! before learned tables; ALiBi loses distant tokens. No published comparison of encodings.
+//! Within the trained lengths attention solves it with most encodings (Arora et al. 2023 use learned positions). NoPE
+//! learns it later, since it cannot address the previous token. Beyond the trained lengths, as in induction: NoPE and
+//! CoPE before RoPE before learned tables; ALiBi loses distant tokens. There is no published comparison of encodings.
 //!
 //! ## Definition
-//! First `pairs` keys, each followed by its value; all keys differ, and all values. Then slots of two tokens up to the
-//! end: in `pairs` of them a key is repeated with its value, which is scored; the others have `filler`. Keys come in
-//! random order, at slots drawn with `gaps` (a taken slot is replaced by the next free one): `power-law`, slot `k` with
-//! a probability of about `1 / k` (its octave is uniform, and the slot within it), or `uniform`. `len` counts all
-//! tokens and is even.
+//! First come `pairs` keys, each followed by its value. All keys differ, and all values differ. Then come slots of two
+//! tokens up to the end. In `pairs` of the slots a key is repeated with its value, which is scored; the other slots
+//! have `filler`. Keys come in random order, at slots drawn according to `gaps`; a taken slot is replaced by the next
+//! free one. `power-law` draws slot `k` with a probability of about `1 / k`: its octave is uniform, and so is the slot
+//! within the octave. `uniform` draws all slots with the same probability. `len` counts all tokens and is even.
 //!
 //! Settings: `pairs` 4, `vocab` 8192 (one blank, keys and values in halves), `filler` `random` (any token except the
 //! keys of the sample) or `blank`, `gaps` `power-law`. Slice: `span`, tokens from the first value to the last answer.
@@ -30,8 +30,8 @@
 //!
 //! ## Source
 //! Arora et al.: Zoology, 2023, arXiv 2312.04927 (`HazyResearch/zoology`, `multiquery_ar.py`; length 64 with 4 pairs to
-//! 512 with 64). There the model answers at the key; here the value follows it, as in any text, so that the question
-//! is next-token prediction. Their slots are drawn with the power 0.01 - 1 of `k`.
+//! 512 with 64). In Zoology the model answers at the key. Here the value follows the key, as in any text, so the
+//! question is next-token prediction. Zoology draws slots with the power 0.01 - 1 of `k`.
 
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -155,7 +155,7 @@ impl Generator for MqarConfig {
             Self::META,
             len,
             4 * self.pair_count(),
-            "every pair once, and once more as a question",
+            "the minimum fits every pair once, and once more as a question",
         )?;
         check_even(Self::META, len, "each key is followed by its value")
     }

@@ -1,20 +1,21 @@
 //! # MRCR: recall the i-th value of a key
 //! ## What it asks of an encoding
-//! Addressing by content and by count at once: several values were written to each key, and a question names the key and
-//! which of its writes is meant. Finding the key does not suffice, as it does in MQAR; the writes to it must be counted,
-//! and those to other keys must not.
+//! Addressing by content and by count at once: several values were written to each key, and a question names the key
+//! and which of its writes is meant. In MQAR finding the key suffices. Here the writes to the key must be counted, and
+//! writes to other keys must not.
 //!
 //! ## Predicted order
 //! Contextual positions and transforms that accumulate with content (CoPE, PaTH) before gates that forget (FoX,
-//! stick-breaking), which favour the last write, before RoPE and NoPE; positions that count tokens cannot count the
-//! writes to one key. CoPE counts backwards from the question, so that `from = "end"` is easier for it. The first and
-//! the last write can be found without counting; the slice `index` separates them. We know of no measurement.
+//! stick-breaking), which favour the last write, before RoPE and NoPE. Positions that count tokens cannot count the
+//! writes to one key. CoPE counts backwards from the question, so `from = "end"` is easier for it. The first and the
+//! last write can be found without counting; the slice `index` shows each index separately. We know of no measurement.
 //!
 //! ## Definition
-//! Writes `key value` up to the questions, keys and values independent and uniform; then `questions` times `? i key
-//! value`, whose value is scored. It is the value of the i-th write to the key, counted from the first write (`from =
-//! "start"`) or from the last (`"end"`). The key is uniform among those that were written, `i` uniform from 1 to the
-//! number of its writes, at most `max_index`. Questions do not count as writes. `len` counts all tokens and is even.
+//! Writes `key value` fill the sequence up to the questions; keys and values are independent and uniform. Then `? i key
+//! value` follows `questions` times, and its value is scored. This is the value of the i-th write to the key, counted
+//! from the first write (`from = "start"`) or from the last (`"end"`). The key is uniform among those that were
+//! written, and `i` is uniform from 1 to the number of its writes, at most `max_index`. Questions do not count as
+//! writes. `len` counts all tokens and is even.
 //!
 //! Settings: `keys` 4 (1 to 26), `values` 16 (2 to 65536), `max_index` 4 (1 to 65536), `from` `start`, `questions` 1 (1 to
 //! 1024). Slices of tokens: `index`, the number `i`, and `distance` in tokens from the value to the answer. Chance: one
@@ -27,9 +28,9 @@
 //! ```
 //!
 //! ## Source
-//! Vodrahalli et al.: Michelangelo, 2024, arXiv 2409.12640, task MRCR: a conversation with several texts of each kind, of
-//! which one is asked for by kind and number. Theirs is English for pretrained language models; here kinds and texts are
-//! tokens, so that a small model can learn the task from scratch.
+//! Vodrahalli et al.: Michelangelo, 2024, arXiv 2409.12640, task MRCR: a conversation with several texts of each kind,
+//! in which a question names the kind and number of one text. The task is English for pretrained language models; here
+//! kinds and texts are tokens, so that a small model can learn the task from scratch.
 
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -139,7 +140,12 @@ impl Generator for MrcrConfig {
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        check_range(Self::META, len, 2 + self.asked_tokens(), "one write and the questions")?;
+        check_range(
+            Self::META,
+            len,
+            2 + self.asked_tokens(),
+            "the minimum fits one write and the questions",
+        )?;
         check_even(Self::META, len, "each key is followed by its value")
     }
 

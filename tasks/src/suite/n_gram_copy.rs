@@ -1,24 +1,25 @@
 //! # N-gram copy: continue after an n-gram
 //! ## What it asks of an encoding
-//! Finding several consecutive letters in a long string and predicting the letters after them: finding several tokens
-//! at once by content, then copying at a distance that differs between strings.
+//! Finding several consecutive letters in a long string and predicting the letters after them. A model must find
+//! several tokens at once by content, then copy at a distance that differs between strings.
 //!
 //! ## Predicted order
-//! With the query after the string (`suffix`), as in induction: all encodings within the trained lengths; NoPE and
-//! ALiBi before RoPE beyond them (Jelassi et al. 2024 find that transformers copy by such n-grams). With the query
-//! before it (`prefix`) the match must be noticed in passing: contextual encodings (CoPE) should gain.
+//! With the query after the string (`suffix`), as in induction: within the trained lengths all encodings solve it;
+//! beyond them NoPE and ALiBi before RoPE (Jelassi et al. 2024 find that transformers copy by such n-grams). With the
+//! query before the string (`prefix`), the match must be found while the string is read, so contextual encodings (CoPE)
+//! should be better.
 //!
 //! ## Definition
-//! `prefix`: `$ q | s | a .`; `suffix`: `$ s | q a .`. `s` is independent and uniform over the first `letters`
-//! letters, `q` the `ngram` letters at a uniform position of `s`, and `a` what follows them in `s`: all of it, or the
-//! next `answer_letters`. If `q` occurs more than once in `s`, both are drawn again. `a` and the final `.` are
-//! scored. `len` counts the letters of `s`: in training its length is uniform in `min_len ..= len`, in evaluation it
-//! is exactly `len`.
+//! `prefix`: `$ q | s | a .`; `suffix`: `$ s | q a .`. `s` is independent and uniform over the first `letters` letters,
+//! `q` the `ngram` letters at a uniform position of `s`, and `a` are the letters that follow them in `s`: all, or the
+//! next `answer_letters`. If `q` occurs more than once in `s`, both are drawn again. `a` and the final `.` are scored.
+//! `len` counts the letters of `s`: in training its length is uniform in `min_len ..= len`, in evaluation it is exactly
+//! `len`.
 //!
 //! Settings: `query` `suffix`, `letters` 26 (2 to 26), `ngram` 3 (1 to 8), `answer_letters` (left out: all that
 //! follow), `min_len` 4 (shortest training string, in letters). Slices: `length` of `s`, `answer` in letters,
-//! `distance` in tokens from a letter to its copy. Chance: `letters` to the power of minus `answer_letters`; if that
-//! is left out, the shortest answer, one letter, is the best guess. With fewer than 1000 n-grams: simulated.
+//! `distance` in tokens from a letter to its copy. Chance: `letters` to the power of minus `answer_letters`; if it is
+//! left out, the best guess is the shortest answer, one letter. With fewer than 1000 n-grams, chance is simulated.
 //!
 //! ## Sample
 //! ```text
@@ -29,9 +30,9 @@
 //! ## Source
 //! Jelassi, Brandfonbrener, Kakade, Malach: Repeat After Me, 2024, arXiv 2402.01032; format as in the tasks
 //! `prefix_ngram` and `suffix_ngram` of `Selective RoPE` (`timurcarstensen/selective-rope`, `synthetic_tasks/copying`;
-//! n-grams of 3, all that follows). There (`data_utils.py`) strings are drawn until one has a unique n-gram, but any of
-//! its n-grams is asked for, unique or not, except those near the end, and the answer follows the first occurrence: some
-//! questions are ambiguous.
+//! n-grams of 3 letters, all letters that follow). Their code (`data_utils.py`) draws strings until one has a unique
+//! n-gram. It then asks for any n-gram of the string except those near the end, unique or not, and the answer follows
+//! the first occurrence. Some of its questions are therefore ambiguous.
 
 use std::ops::Range;
 

@@ -4,17 +4,18 @@
 //! the same form; then copying its number.
 //!
 //! ## Predicted order
-//! As in passkey, with more weight on content: NoPE and encodings that keep content and position apart before RoPE
-//! beyond the trained lengths; ALiBi only at short distances. More needles cost all of them (Hsieh et al. 2024).
+//! As in passkey, with more weight on content. Beyond the trained lengths: NoPE and encodings that separate content
+//! from position before RoPE; ALiBi only at short distances. More needles make the task harder for all encodings (Hsieh
+//! et al. 2024).
 //!
 //! ## Definition
-//! Filler, with `needles` statements `name = d1 ... dn ;` at uniform positions in it, all names different; then, for
-//! each of `queries` needles in random order, `? name = d1 ... dn ;`, of which the digits and the `;` are scored.
-//! Digits are independent and uniform. The filler is random words (`words`) or five short sentences repeated
-//! (`sentences`). `len` counts all tokens.
+//! Filler with `needles` statements `name = d1 ... dn ;` at uniform positions; all names differ. Then `? name = d1 ...
+//! dn ;` follows for `queries` of the needles in random order, and its digits and its `;` are scored. Digits are
+//! independent and uniform. The filler is random words (`words`) or five short sentences repeated (`sentences`). `len`
+//! counts all tokens.
 //!
 //! Settings: `needles` 2, `queries` 1 (at most `needles`), `digits` 2 (1 to 18), `names` 64 (2 to 65536), `filler`
-//! `words`. Slices, of the first needle in the questions: `depth`, the tenth of the filler that has it (0 first, 9
+//! `words`. Slices, of the first needle in the questions: `depth`, the tenth of the filler that contains it (0 first, 9
 //! last), and `distance` in tokens from a digit to its copy. Slice of tokens: `query`, from 0. Chance: 10 to the power
 //! of minus `digits * queries`.
 //!
@@ -101,7 +102,7 @@ impl Generator for NeedleConfig {
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        let why = "the needles and the questions without filler";
+        let why = "the minimum fits the needles and the questions without filler";
         check_range(Self::META, len, self.own_tokens(), why)
     }
 

@@ -1,11 +1,11 @@
 //! # Parity: whether the number of b's is even
 //! ## What it asks of an encoding
-//! Counting without error over the whole string: changing any one letter changes the answer. No position matters, yet
-//! every letter does, so attention has to weigh all letters equally.
+//! Counting without error over the whole string: changing any one letter changes the answer. Positions do not matter
+//! but every letter does, so attention has to weigh all letters equally.
 //!
 //! ## Predicted order
-//! None: theory (Hahn 2020) and experiment (Deletang et al. 2023) put transformers at chance beyond the trained lengths
-//! whatever the encoding. If one encoding is clearly better than the others, check the result for an error.
+//! No order: in theory (Hahn 2020) and experiment (Deletang et al. 2023) transformers are at chance beyond the trained
+//! lengths, with any encoding. If one encoding is clearly better than the others, check the result for an error.
 //!
 //! ## Definition
 //! `$ s | p .` with `s` independent and uniform over `a` and `b`, and `p` one letter: `a` if `s` has an even number of
@@ -21,9 +21,9 @@
 //! ```
 //!
 //! ## Source
-//! DeepMind's `neural_networks_chomsky_hierarchy`, task `parity_check` (trained to 40 and tested from 41 to 100;
-//! Deletang et al. 2023, arXiv 2207.02098), here as next-token prediction with a predicted end; the same task is in
-//! Kazemnejad et al. 2023 (arXiv 2305.19466).
+//! DeepMind's `neural_networks_chomsky_hierarchy`, task `parity_check` (trained up to length 40 and tested from 41 to
+//! 100; Deletang et al. 2023, arXiv 2207.02098), here as next-token prediction with a predicted end. The same task is
+//! in Kazemnejad et al. 2023 (arXiv 2305.19466).
 
 use std::ops::{Range, RangeInclusive};
 

@@ -2,32 +2,32 @@
 //! ## What it asks of an encoding
 //! Addressing by units of the text: the i-th last word, the first or last word of the i-th last sentence, the whole
 //! last sentence, the occurrences of a word or the number of sentences since the paragraph began. The distance in
-//! tokens to the same sentence varies, but the number of sentence ends in between does not.
+//! tokens to a given sentence varies, but the number of sentence ends in between does not.
 //!
 //! ## Predicted order
-//! CoPE, whose gates can open at the ends of sentences alone, before all encodings by distance (Golovneva et al. 2024
-//! state this aim and measure it on other tasks); most clearly where sentences are longer than in training. For the i-th
-//! last word, encodings by distance are nearly as good.
+//! CoPE, whose gates can open only at the ends of sentences, before all encodings by distance; Golovneva et al. 2024
+//! state this aim and measure it on other tasks. The difference should be largest where sentences are longer than in
+//! training. For the i-th last word, encodings by distance are nearly as good.
 //!
 //! ## Definition
 //! Paragraphs of 1 to `sentences` sentences, each of `min_words` to `max_words` words, all uniform; `¶` begins a
-//! paragraph, `.` ends a sentence. The text ends with a whole sentence and loses tokens on the left. Then a question, and
-//! its answer, which is scored:
+//! paragraph, and `.` ends a sentence. The text ends with a whole sentence and loses tokens on the left. Then follow a
+//! question and its answer, which is scored:
 //! * `word i ?`: the i-th last word;
 //! * `start i ?`, `end i ?`: the first or the last word of the i-th last sentence;
 //! * `sentence ?`: the last sentence with its `.`;
-//! * `count w ?`: how often `w` occurs since the last `¶`; three times in four a word that occurs there, otherwise any
-//!   word of the text. `max_count` means `max_count` or more;
-//! * `count . ?`: the number of sentences since the last `¶`; with the setting `count-sentences` only.
+//! * `count w ?`: how often `w` occurs since the last `¶`. In three of four questions `w` is a word that occurs there,
+//!   otherwise any word of the text. `max_count` means `max_count` or more;
+//! * `count . ?`: the number of sentences since the last `¶`; only with the setting `count-sentences`.
 //!
-//! `i` is uniform up to `max_index`, as far as the text has so many words or whole sentences. The splits have sentences
-//! of as many words as in training, of twice and of half as many. `len` counts all tokens.
+//! `i` is uniform up to `max_index`, as far as the text has this many words or whole sentences. The splits have
+//! sentences of as many words as in training, of twice as many and of half as many. `len` counts all tokens.
 //!
-//! Settings: `question` `any` (each of the first five with the same probability; or one of `word`, `start`, `end`,
-//! `sentence`, `count`, `count-sentences`), `words` 32 kinds (1 to 65536), `min_words` 2, `max_words` 4 (1 to 1024), `sentences` 4 (1 to 1024), `max_index`
-//! 8 and `max_count` 63 (1 to 65536). Slices: `question` (0 to 5 in the order above), `index` (`i`, 1 or the count),
-//! `distance` in tokens from the first token that decides the answer to the question. Chance: the share of the most
-//! frequent answer among simulated samples.
+//! Settings: `question` `any` (each of the first five with the same probability) or one of `word`, `start`, `end`,
+//! `sentence`, `count`, `count-sentences`; `words` 32 kinds (1 to 65536), `min_words` 2, `max_words` 4 (1 to 1024),
+//! `sentences` 4 (1 to 1024), `max_index` 8 and `max_count` 63 (1 to 65536). Slices: `question` (0 to 5 in the order
+//! above), `index` (`i`, 1 or the count), `distance` in tokens from the first token that decides the answer to the
+//! question. Chance: the share of the most frequent answer among simulated samples.
 //!
 //! ## Sample
 //! ```text
@@ -37,9 +37,9 @@
 //! ```
 //!
 //! ## Source
-//! The questions of Golovneva et al.: Contextual Position Encoding, 2024, arXiv 2405.18719, whose introduction asks for the
-//! i-th word or sentence and for counts since a sentence or paragraph began; they have no such data. `text-passage` asks
-//! the same about real text.
+//! The questions of Golovneva et al.: Contextual Position Encoding, 2024, arXiv 2405.18719, whose introduction asks for
+//! the i-th word or sentence and for counts since a sentence or paragraph began; the paper has no such data.
+//! `text-passage` asks the same about real text.
 
 use rand_chacha::ChaCha8Rng;
 
@@ -132,7 +132,12 @@ impl Generator for PassageConfig {
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
         let least = PassageQuestion::least_len(2 * self.max_words as usize);
-        check_range(Self::META, len, least, "the longest sentence of any split, and its copy")
+        check_range(
+            Self::META,
+            len,
+            least,
+            "the minimum fits the longest sentence of any split, and its copy",
+        )
     }
 
     fn sample(&self, split: usize, len: usize, rng: &mut ChaCha8Rng) -> Sample {

@@ -1,20 +1,20 @@
 //! # Passkey: find a number in uniform filler
 //! ## What it asks of an encoding
 //! Finding the only statement that is not filler, at any distance, and copying it digit by digit. The filler is always
-//! the same, so nothing competes: a failure is a failure at distances that did not occur in training.
+//! the same and contains no similar statement, so a failure is due to distances that did not occur in training.
 //!
 //! ## Predicted order
-//! Within the trained lengths every encoding solves it. Beyond them TAPE before RoPE with a raised base (`Theta`) and
-//! windows in Zhu et al. 2025 (fine-tuned models); trained from scratch, NoPE before RoPE and learned tables, ALiBi if
-//! the statement is near.
+//! Within the trained lengths every encoding solves it. Beyond them, in Zhu et al. 2025 (fine-tuned models): TAPE
+//! before RoPE with a raised base (`Theta`) and before windows. Trained from scratch: NoPE before RoPE and learned
+//! tables; ALiBi only if the statement is near.
 //!
 //! ## Definition
-//! Filler that has `key = d1 ... dn ;` at one place, and at the end `key = d1 ... dn ;` again. The digits and the `;`
-//! at the end are scored. The filler is five short sentences repeated (`sentences`) or random words from them
+//! Filler that contains the statement `key = d1 ... dn ;` once; the statement is repeated at the end. The digits and
+//! the `;` at the end are scored. The filler is five short sentences repeated (`sentences`) or random words from them
 //! (`words`). The statement's position is uniform among those before, between and after the tokens of filler; digits
 //! are independent and uniform. `len` counts all tokens.
 //!
-//! Settings: `digits` 5 (1 to 18), `filler` `sentences`. Slices: `depth`, the tenth of the filler that has the
+//! Settings: `digits` 5 (1 to 18), `filler` `sentences`. Slices: `depth`, the tenth of the filler that contains the
 //! statement (0 first, 9 last), and `distance` in tokens from a digit to its copy. Chance: 10 to the power of minus
 //! `digits`.
 //!
@@ -27,9 +27,9 @@
 //!
 //! ## Source
 //! Mohtashami, Jaggi: Landmark Attention, 2023, arXiv 2305.16300; Zhu et al. 2025 (TAPE), arXiv 2501.00712
-//! (`eval_retrieval.py`: keys from 1 to 49,999, lengths to 8192). Theirs is English for pretrained language models;
-//! here words are tokens, so that a small model can learn the task from scratch, and all keys have the same number of
-//! digits.
+//! (`eval_retrieval.py`: keys from 1 to 49,999, lengths to 8192). Both papers use English for pretrained language
+//! models; here words are tokens, so that a small model can learn the task from scratch, and all keys have the same
+//! number of digits.
 
 use rand_chacha::ChaCha8Rng;
 
@@ -84,7 +84,12 @@ impl Generator for PasskeyConfig {
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        check_range(Self::META, len, self.own_tokens(), "the key and the question without filler")
+        check_range(
+            Self::META,
+            len,
+            self.own_tokens(),
+            "the minimum fits the key and the question without filler",
+        )
     }
 
     fn sample(&self, _split: usize, len: usize, rng: &mut ChaCha8Rng) -> Sample {

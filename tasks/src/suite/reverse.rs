@@ -1,12 +1,13 @@
 //! # Reverse: write the string backwards
 //! ## What it asks of an encoding
 //! Looking back by a distance that grows by two with every letter of the answer. With a small alphabet content does not
-//! help: a position must be found by position alone, and beyond the trained length by one that never occurred.
+//! help, so letters must be found by position alone. Beyond the trained lengths these positions never occurred in
+//! training.
 //!
 //! ## Predicted order
-//! Within the trained lengths: RoPE, relative and learned tables before NoPE. Beyond them all degrade quickly, least
-//! the encodings whose positions all occurred in training (randomised positions, which lead in Ruoss et al. 2023), then
-//! NoPE and ALiBi before RoPE before learned tables.
+//! Within the trained lengths: RoPE, relative and learned tables before NoPE. Beyond them all encodings degrade
+//! quickly. Encodings whose positions all occurred in training degrade least (randomised positions, which lead in Ruoss
+//! et al. 2023), then NoPE and ALiBi before RoPE before learned tables.
 //!
 //! ## Definition
 //! `$ s | r .` with `s` independent and uniform over the first `letters` letters and `r` the letters of `s` from the
@@ -23,9 +24,9 @@
 //! ```
 //!
 //! ## Source
-//! DeepMind's `neural_networks_chomsky_hierarchy`, task `reverse_string` (binary, trained to 40 and tested from 41 to
-//! 100; Deletang et al. 2023, arXiv 2207.02098), here as next-token prediction with a predicted end; the same task is
-//! in Kazemnejad et al. 2023 (arXiv 2305.19466).
+//! DeepMind's `neural_networks_chomsky_hierarchy`, task `reverse_string` (binary, trained up to length 40 and tested
+//! from 41 to 100; Deletang et al. 2023, arXiv 2207.02098), here as next-token prediction with a predicted end. The
+//! same task is in Kazemnejad et al. 2023 (arXiv 2305.19466).
 
 use std::ops::Range;
 

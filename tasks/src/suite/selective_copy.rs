@@ -5,23 +5,24 @@
 //! string copy.
 //!
 //! ## Predicted order
-//! CoPE before learned absolute before RoPE: Golovneva et al. 2024 report errors of 0, 16.9 and 40.1% in
-//! distribution, 0, 25.6 and 100% with fewer blanks, 0, 85.2 and 100% with more.
+//! CoPE before learned absolute before RoPE: Golovneva et al. 2024 report errors of 0, 16.9 and 40.1% in distribution,
+//! of 0, 25.6 and 100% with fewer blanks, and of 0, 85.2 and 100% with more blanks.
 //!
 //! ## Definition
-//! A context of independent uniform symbols among blanks; then (except for `s4`) a sign `|`; then the symbols again
-//! in order, which are scored. `len` counts the tokens of the context in training.
+//! A context of independent uniform symbols among blanks is followed by a sign `|` (except with `s4`) and by the
+//! symbols in order, which are scored. `len` counts the tokens of the context in training.
 //!
 //! Settings: `preset`, and the settings of that preset.
-//! * `cope`: the sizes of CoPE's authors at `len` 512. `blanks` 1 for each symbol in training and in the split
-//!   `in-distribution`, `blanks_dense` 0.5 and `blanks_sparse` 2 in the splits of these names (all 0 to 1000): 256
-//!   symbols with 256, 128 or 512 blanks. Every order of symbols and blanks is equally likely. `symbols` 15.
-//! * `mad`: MAD's sizes at `len` 239, which makes 256 tokens in all. `copied` 16 symbols, blanks otherwise, each blank
-//!   before a uniform one of the symbols, so that the last token of the context is never blank. `symbols` 14.
+//! * `cope`: the sizes of CoPE's authors at `len` 512. The number of blanks for each symbol (0 to 1000) is `blanks` 1
+//!   in training and in the split `in-distribution`, and `blanks_dense` 0.5 and `blanks_sparse` 2 in the splits of
+//!   these names. This makes 256 symbols with 256, 128 or 512 blanks. Every order of symbols and blanks is equally
+//!   likely. `symbols` 15.
+//! * `mad`: MAD's sizes at `len` 239, which makes 256 tokens in all. `copied` 16 symbols; all other tokens are blanks.
+//!   Each blank is put before a uniformly drawn symbol, so the last token of the context is never blank. `symbols` 14.
 //!   `train_samples` (left out: unlimited; MAD has 12,800) makes the training set finite.
-//! * `s4`: the sizes of the S4 authors, without markers: only the length of the context says where the answer starts.
-//!   `copied` 16 symbols, every order of symbols and blanks equally likely (Mamba's length is `len` 4112).
-//!   `symbols` 14.
+//! * `s4`: the sizes of the S4 authors, without markers: only the length of the context shows where the answer starts.
+//!   `copied` 16 symbols; every order of symbols and blanks is equally likely (Mamba's length is `len` 4112). `symbols`
+//!   14.
 //!
 //! Slices: `copied`, the number of symbols, and `blanks`. Slices of tokens: `index` of the symbol, from 0; `distance`
 //! in tokens from the symbol to its copy. Chance: `symbols` to the power of minus `copied`.
@@ -33,10 +34,10 @@
 //! ```
 //!
 //! ## Source
-//! Golovneva et al. 2024 (CoPE), arXiv 2405.18719: sizes; generator, sign and metric are not published. Poli et al.
-//! 2024 (MAD), arXiv 2403.17844 (`athms/mad-lab`, `generate_copying_instance`). Gu et al. 2021 (`state-spaces/s4`,
-//! `copying.py`), sizes of Gu, Dao 2023 (Mamba). In MAD and S4 the model reads blanks or markers where it answers;
-//! here it reads its answer so far, as in all tasks here.
+//! Golovneva et al. 2024 (CoPE), arXiv 2405.18719: the sizes; its generator, sign and metric are not published. Poli et
+//! al. 2024 (MAD), arXiv 2403.17844 (`athms/mad-lab`, `generate_copying_instance`). Gu et al. 2021 (`state-spaces/s4`,
+//! `copying.py`), with the sizes of Gu, Dao 2023 (Mamba). In MAD and S4 the model reads blanks or markers while it
+//! answers. Here it reads its previous answers, as in all tasks of pe-zoo.
 
 mod presets;
 
@@ -193,11 +194,12 @@ impl Generator for SelectiveCopyConfig {
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
         let (least, why) = match self {
             // In a shorter context the number of symbols is rounded to 0.
-            Self::Cope(CopeSizes { blanks, .. }) => {
-                (((1.0 + blanks) / 2.0).ceil() as usize, "one symbol with its blanks")
-            }
+            Self::Cope(CopeSizes { blanks, .. }) => (
+                ((1.0 + blanks) / 2.0).ceil() as usize,
+                "the minimum fits one symbol with its blanks",
+            ),
             Self::Mad(MadSizes { copied, .. }) | Self::S4(S4Sizes { copied, .. }) => {
-                (*copied, "the symbols that are copied, without blanks")
+                (*copied, "the minimum fits the symbols that are copied, without blanks")
             }
         };
         check_range(Self::META, len, least, why)

@@ -1,28 +1,29 @@
 //! # Selective counting: count the tokens of the named classes
 //! ## What it asks of an encoding
-//! Reading which classes are meant, counting these and no others among noise, and writing the number: positions that
-//! advance with what an instruction names, not with tokens and not with a fixed kind of token.
+//! Reading which classes are meant, counting only these among noise, and writing the number. Positions must advance
+//! with what an instruction names, not with tokens and not with a fixed kind of token.
 //!
 //! ## Predicted order
-//! CoPE, which counts what its gates select, before all others in distribution. At twice the length a replication
-//! finds no gain: RoPE 93.2 and then 45.2% right, CoPE 94.8 and 45.6% (1024 trained, 2048 tested; each number of the
-//! answer is a token of its own, and most numbers at 2048 never occurred in training).
+//! CoPE, which counts what its gates select, before all others in distribution. At twice the length a replication finds
+//! no gain: RoPE answers 93.2% right at 1024 tokens, the trained length, and 45.2% at 2048; CoPE answers 94.8% and
+//! 45.6%. In the replication each number is one token, and most numbers at 2048 never occurred in training.
 //!
 //! ## Definition
 //! `count A and B | ... ? n`: `targets` classes, uniform in `min_targets ..= max_targets` and all different; then
 //! content, each token of which is one of `classes` with probability `object_rate` and otherwise one of `noise`
 //! symbols; then `?` and the number of targets in the content. `answer = "number"`: one token for each number from 0 to
-//! `max_count`; once that many are reached, noise takes the place of further targets, and lengths at which that would
-//! be usual are refused. `"digits"`: decimal digits, the most significant first, and `.`. The answer is scored. `len`
-//! counts all tokens (with `digits`, short answers leave some of them unused): in training it is uniform in
-//! `min_len ..= len`, in evaluation it is exactly `len`.
+//! `max_count`; after that many targets, noise replaces further targets, and lengths at which this would be usual are
+//! errors. `"digits"`: decimal digits, the most significant first, and `.`. The answer is scored. `len` counts all
+//! tokens (with `digits`, short answers leave some of them unused): in training it is uniform in `min_len ..= len`, in
+//! evaluation it is exactly `len`.
 //!
 //! Settings: `classes` 10 (1 to 26), `min_targets` 1, `max_targets` 2, `object_rate` 0.5, `noise` 4800 (1 to 65536),
 //! `answer` `number`, `max_count` 999 (1 to 65536), `first_token` false (whether `^` precedes the instruction),
-//! `shared_tokens` 0 (so many of the highest numbers have the tokens of `n0`, `n1` and so on; 0 with `digits`). These are the
-//! hard mode; small are `classes` 4, `noise` 8, `max_count` 64 at `len` 64 (`SelectiveCountingConfig::small`). `min_len` is
-//! the shortest training length (left out: the shortest that fits; the replication trains at one length, `min_len` = `len`).
-//! Slices: `count` and `targets`. Chance: the share of the most frequent answer among simulated samples.
+//! `shared_tokens` 0 (this many of the highest numbers share the tokens of `n0`, `n1` and so on; 0 with `digits`).
+//! These are the values of the hard mode. A small variant has `classes` 4, `noise` 8, `max_count` 64 at `len` 64
+//! (`SelectiveCountingConfig::small`). `min_len` is the shortest training length (left out: the shortest that fits; the
+//! replication trains at one length, `min_len` = `len`). Slices: `count` and `targets`. Chance: the share of the most
+//! frequent answer among simulated samples.
 //!
 //! ## Sample
 //! ```text
@@ -31,10 +32,10 @@
 //! ```
 //!
 //! ## Source
-//! The replication `JiaVMode/CoPE-vs-RoPE` (`src/data_gen.py` at 0967c75, "hard mode": vocabulary 5000, 10 classes, 1 or 2
-//! targets, half of the content objects). There a first token precedes the instruction, and the numbers from 100 on have the
-//! tokens of the noise, which starts 100 ids after the numbers: `first_token = true`, `max_count = 4899`,
-//! `shared_tokens = 4800`. The defaults have neither.
+//! The replication `JiaVMode/CoPE-vs-RoPE` (`src/data_gen.py` at 0967c75, "hard mode": vocabulary 5000, 10 classes, 1
+//! or 2 targets, half of the content are objects). In the replication a first token precedes the instruction, and the
+//! numbers from 100 on share the tokens of the noise, which starts 100 ids after the numbers: `first_token = true`,
+//! `max_count = 4899`, `shared_tokens = 4800`. The defaults have no first token and no shared tokens.
 
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};

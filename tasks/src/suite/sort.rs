@@ -1,12 +1,12 @@
 //! # Sort: write the letters in alphabetical order
 //! ## What it asks of an encoding
-//! Counting how often each letter occurs and how often it has been written already: sums over the whole sequence, in
-//! which order plays no part. The model has to compensate for an encoding that weighs by distance.
+//! Counting how often each letter occurs and how often it has been written already: sums over the whole sequence, for
+//! which order does not matter. The model has to compensate for an encoding that weighs tokens by distance.
 //!
 //! ## Predicted order
-//! NoPE and encodings that can ignore distance (CoPE, T5's bias) before those that cannot (ALiBi), and learned
-//! tables last beyond the trained lengths. Over all their tasks, Kazemnejad et al. 2023 have NoPE first, then ALiBi,
-//! RoPE and learned absolute positions.
+//! NoPE and encodings that can ignore distance (CoPE, T5's bias) before encodings that cannot (ALiBi). Beyond the
+//! trained lengths, learned tables last. Over all tasks of Kazemnejad et al. 2023, NoPE is first, then ALiBi, RoPE and
+//! learned absolute positions.
 //!
 //! ## Definition
 //! `$ s | r .` with `s` independent and uniform over the first `letters` letters and `r` the letters of `s` in
@@ -23,9 +23,9 @@
 //! ```
 //!
 //! ## Source
-//! DeepMind's `neural_networks_chomsky_hierarchy`, task `bucket_sort` (alphabet of 5, trained to 40 and tested from 41
-//! to 100; Deletang et al. 2023, arXiv 2207.02098), here as next-token prediction with a predicted end; the same task
-//! is in Kazemnejad et al. 2023 (arXiv 2305.19466).
+//! DeepMind's `neural_networks_chomsky_hierarchy`, task `bucket_sort` (alphabet of 5, trained up to length 40 and
+//! tested from 41 to 100; Deletang et al. 2023, arXiv 2207.02098), here as next-token prediction with a predicted end.
+//! The same task is in Kazemnejad et al. 2023 (arXiv 2305.19466).
 
 use std::ops::Range;
 

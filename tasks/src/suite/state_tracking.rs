@@ -1,13 +1,14 @@
 //! # State tracking: the product of a sequence of moves
 //! ## What it asks of an encoding
-//! Following a state through moves whose order matters: neither an average nor a single look back suffices. When all
-//! intermediate answers are asked for (`answer = "prefixes"`) the state is available, and the encoding has only to
-//! align answer and move.
+//! Following a state through moves whose order matters: neither an average nor one attended token suffices. With all
+//! intermediate answers (`answer = "prefixes"`) the state is available, and the encoding only has to align each answer
+//! with its move.
 //!
 //! ## Predicted order
-//! `final`: none with attention of few layers; the word problem of S5 and A5 is complete for NC1 (Merrill et al.
-//! 2024), that of S3 is not, and separates encodings first. Encodings that transform with content (PaTH, Selective
-//! RoPE) claim a lead over RoPE and NoPE. `prefixes`: as string copy.
+//! `final`: with attention of few layers no encoding leads on S5 and A5, whose word problem is complete for NC1
+//! (Merrill et al. 2024). The word problem of S3 is not complete for NC1 and separates encodings first. The papers of
+//! encodings that transform with content (PaTH, Selective RoPE) claim that these are better than RoPE and NoPE.
+//! `prefixes`: as in string copy.
 //!
 //! ## Definition
 //! `g1 ... gn = p`: moves, independent and uniform over the elements of `group`, and their product from left to right
@@ -16,8 +17,8 @@
 //! counts the moves: in training their number is uniform in `min_len ..= len`, in evaluation it is exactly `len`.
 //!
 //! Settings: `group` `s3` (6 elements), `s5` (120) or `a5` (60, the even ones of `s5`); `answer` `final`; `min_len` 1.
-//! Slice: `length`. Slice of tokens: `moves`, the number of moves of the product. Chance: one over the number of elements,
-//! to the power of `len` for `prefixes`.
+//! Slice: `length`. Slice of tokens: `moves`, the number of moves in the product. Chance: one over the number of
+//! elements, to the power of `len` for `prefixes`.
 //!
 //! ## Sample
 //! ```text
@@ -27,8 +28,8 @@
 //!
 //! ## Source
 //! Merrill, Petty, Sabharwal: The Illusion of State in State-Space Models, 2024, arXiv 2404.08819
-//! (`jopetty/word-problem`: input and product). `Selective RoPE` (`timurcarstensen/selective-rope`) trains S3 to 128
-//! moves and tests to 512, asking at every move, which next-token prediction cannot do without revealing the state.
+//! (`jopetty/word-problem`: input and product). `Selective RoPE` (`timurcarstensen/selective-rope`) trains S3 up to 128
+//! moves and tests up to 512. It asks at every move; next-token prediction cannot do this without revealing the state.
 
 use std::sync::LazyLock;
 

@@ -1,12 +1,12 @@
 //! # Text: predict the next token
 //! ## What it asks of an encoding
-//! The mixture of natural language: mostly the last few words, at times a name or a bracket far back. The task shows
-//! the value of an encoding where no single mechanism suffices.
+//! The mixture of natural language: the next token mostly depends on the last few words, and sometimes on a name or a
+//! bracket far back. The task shows the value of an encoding where no single mechanism suffices.
 //!
 //! ## Predicted order
-//! Small differences: at 125 million parameters and up, CoPE, FIRE, T5's bias, ALiBi and RoPE lie within a few per cent
-//! of perplexity at the trained length. Beyond it ALiBi, FIRE and T5's bias hold, RoPE and learned tables do not
-//! (Press et al. 2022, Li et al. 2024).
+//! Small differences at the trained length: from 125 million parameters on, the perplexities of CoPE, FIRE, T5's bias,
+//! ALiBi and RoPE differ by a few per cent. Beyond it ALiBi, FIRE and T5's bias keep their perplexity, and RoPE and
+//! learned tables do not (Press et al. 2022, Li et al. 2024).
 //!
 //! ## Definition
 //! A text consists of documents, which are divided into training, validation and test by the text itself or by a rule.
@@ -15,14 +15,14 @@
 //!
 //! Training samples are windows at uniform positions: a document is drawn by its size, then a position in it; a
 //! document that is shorter than a window is one window. The splits `validation` and, if the text has such a part,
-//! `test` are evaluated as `eval_windows` says; a seed changes nothing:
+//! `test` are evaluated according to `eval_windows`, with the same windows for all seeds:
 //! - `spread` (default): `count` windows of full length that do not overlap, evenly spread over the part.
-//! - `whole`: consecutive windows, each scoring what the previous one has not, so that every token but the first of a
-//!   document is scored once; the last window of a document is shorter. There are as many windows as the part needs; if
-//!   fewer are requested (`eval.samples`), these are spread evenly over the part.
-//! - `{ sliding = 128 }`: the same with windows that start 128 tokens apart. All of the first window of a document is
-//!   scored; each later one scores only its end, so all but the first tokens have a context of at least `len` less
-//!   the stride. The stride must not exceed the shortest length.
+//! - `whole`: consecutive windows, each of which scores the tokens that the previous one has not scored. Every token
+//!   but the first of a document is thus scored once. The last window of a document is shorter. There are as many
+//!   windows as the part needs; if fewer are requested (`eval.samples`), these are spread evenly over the part.
+//! - `{ sliding = 128 }`: as `whole`, with windows that start 128 tokens apart. The first window of a document is
+//!   scored completely; each later window scores only its end. All but the first tokens therefore have a context of at
+//!   least `len` minus the stride. The stride must not exceed the shortest length.
 //!
 //! Settings: `corpus` (a known text, default `tinyshakespeare`) or `path` (a file or folder, with `field` for the
 //! column of its rows), not both; `documents`: `apart` (default) or `joined` (borders are ignored); `tokenizer`:
@@ -41,8 +41,8 @@
 //! ```
 //!
 //! ## Source
-//! The usual character-level set-up of `char-rnn` and `nanoGPT` (Karpathy), with their split of 90 to 10; windows over
-//! the whole text as in Press et al. (2021), who compare the two.
+//! The usual character-level set-up of `char-rnn` and `nanoGPT` (Karpathy), with its split of 90 to 10. Windows over
+//! the whole text, `whole` and `sliding`, are as in Press et al. (2021), who compare the two.
 
 mod config;
 mod windows;

@@ -1,21 +1,21 @@
 //! # Text passage: questions about words, sentences and paragraphs of real text
 //! ## What it asks of an encoding
-//! The same as `passage`, on text with the words and sentence lengths of a language: addressing by units while the
-//! words themselves can be predicted in part.
+//! The same as `passage`, on text with the words and sentence lengths of a language. The model addresses units of the
+//! text, while some of the words can be predicted from the language.
 //!
 //! ## Predicted order
 //! As in `passage`: contextual positions before positions by distance for sentences and counts. We know of no
 //! measurement.
 //!
 //! ## Definition
-//! Words are the runs between white space without the signs at their ends, in lower case; the `words` most frequent of the
-//! training part are tokens, all others are `<other>`. A word that ends with `.`, `!` or `?`, closing quotes and brackets
-//! apart, ends a sentence (`.`); an empty line and the beginning of a document begin a paragraph (`¶`) and end the sentence.
-//! So abbreviations end sentences as well.
+//! Words are separated by white space, without the punctuation at their ends, and in lower case. The `words` most
+//! frequent words of the training part are tokens; all others are `<other>`. A word that ends with `.`, `!` or `?`,
+//! before any closing quotes and brackets, ends a sentence (`.`), so abbreviations end sentences as well. An empty line
+//! and the beginning of a document begin a paragraph (`¶`) and end the sentence.
 //!
-//! A sample is a text that ends with a uniformly drawn sentence, then a question and its answer as in `passage`, `len`
-//! tokens in all. Sentences of more than `(len - 5) / 2` words, which could not be copied, are not drawn as the last
-//! one. The text is shorter near the beginning of its part.
+//! A sample is a text that ends with a uniformly drawn sentence, followed by a question and its answer as in `passage`.
+//! It has `len` tokens in all. Sentences of more than `(len - 5) / 2` words could not be copied and are not drawn as
+//! the last one. The text is shorter near the beginning of its part.
 //!
 //! Settings: `corpus` (a known text, default `tinyshakespeare`) or `path` (a file or folder, with `field` for the column of
 //! its rows), not both; `question` `any`, `words` 2000 (1 to 65536), `max_index` 8, `max_count` 63, as in `passage`. Slices:

@@ -1,25 +1,25 @@
 //! # Variable tracking: all variables with a given value
 //! ## What it asks of an encoding
 //! Following a chain of statements, each of which names the previous one: finding by content repeatedly, over distances
-//! without pattern. One layer follows one link.
+//! without a pattern. One layer follows one link of the chain.
 //!
 //! ## Predicted order
-//! As in needle, with larger differences, since every link must hold: encodings that find by content at any distance
-//! (NoPE, CoPE) before RoPE before learned tables, beyond the trained lengths; ALiBi only for short spans. No published
-//! comparison of encodings.
+//! As in needle, with larger differences, since every link must be found. Beyond the trained lengths: encodings that
+//! find by content at any distance (NoPE, CoPE) before RoPE before learned tables; ALiBi only for short spans. There is
+//! no published comparison of encodings.
 //!
 //! ## Definition
-//! Filler with `chains` chains of statements at uniform positions in it: `x = v`, with a different value for each
-//! chain, then `hops` times `y = x` with the previous name and a new one. A chain's statements are in order, those of
-//! different chains interleaved; all names differ. At the end `? v` for one chain, its names in order and `;`, which
-//! are scored. The filler is five short sentences repeated (`sentences`) or random words from them (`words`). `len`
-//! counts all tokens.
+//! Filler with `chains` chains of statements at uniform positions. A chain is `x = v`, with a different value for each
+//! chain, then `hops` times `y = x` with the previous name and a new one. The statements of a chain are in order, and
+//! different chains are interleaved; all names differ. At the end come `? v` for one chain, its names in order and `;`;
+//! the names and `;` are scored. The filler is five short sentences repeated (`sentences`) or random words from them
+//! (`words`). `len` counts all tokens.
 //!
 //! Settings: `chains` 2 (one chain is solved by copying the token before each `=`), `hops` 2, `names` 64, `values` 64
 //! (both at most 65536), `filler` `sentences`. Slices, of the chain in the question: `span`, tokens from its first
 //! statement to its last, and `distance`, tokens from its first statement to its first name in the answer. Slice of
-//! tokens: `hop`, 0 for the first name; the `;` has the one after the last. Chance: one over the number of ordered
-//! choices of `hops + 1` names.
+//! tokens: `hop`, 0 for the first name; the `;` has the number after that of the last name. Chance: one over the number
+//! of ordered choices of `hops + 1` names.
 //!
 //! ## Sample
 //! ```text
@@ -119,7 +119,7 @@ impl Generator for VariableTrackingConfig {
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        let why = "the statements and the question without filler";
+        let why = "the minimum fits the statements and the question without filler";
         check_range(Self::META, len, self.own_tokens(), why)
     }
 

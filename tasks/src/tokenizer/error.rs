@@ -40,7 +40,7 @@ pub enum TokenizerError {
     },
     /// The text has too few pairs for the vocabulary size.
     #[error(
-        "tokenizer.bpe is {size}, but the training part has pairs for {found} tokens only: use at most {found}, or a \
+        "tokenizer.bpe is {size}, but the training part has pairs for only {found} tokens: use at most {found}, or a \
          longer text"
     )]
     TooFewPairs {

@@ -41,7 +41,7 @@ impl ExtendSweep {
             self.names.iter().zip(look_up_all(self, &options.out, &options.retry, options.packed))
         {
             if found.is_settled() {
-                say(&format!("{name}: kept"));
+                say(&format!("{name}: has a record from an earlier run"));
             } else if all {
                 say(name);
             }

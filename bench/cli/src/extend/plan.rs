@@ -79,12 +79,12 @@ impl Prepared {
             anyhow::ensure!(
                 reads_text(arguments),
                 "--no-begin-token applies to windows of a text, but neither --tasks nor --tune-data reads a text; \
-                 leave it out"
+                 leave out --no-begin-token"
             );
             before.clear();
         }
-        let text = |data: &str| {
-            let parts = read_parts(data)?;
+        let text = |option: &str, data: &str| {
+            let parts = read_parts(option, data)?;
             let windows = TextWindows { context, before: before.clone() };
             let (tokens, vocabulary) = (pretrained.tokenizer(), pretrained.vocabulary);
             Ok::<_, anyhow::Error>(LongText::new(&parts, tokens, vocabulary, windows)?)
@@ -101,7 +101,7 @@ impl Prepared {
         for kind in &arguments.tasks {
             evaluated.push(match kind {
                 EvalTask::Text => {
-                    let task = Box::new(text(&arguments.data)?);
+                    let task = Box::new(text("--data", &arguments.data)?);
                     let mut config = json!({ "data": arguments.data });
                     if !before.is_empty() {
                         config["before_each_window"] = json!(before);
@@ -111,7 +111,7 @@ impl Prepared {
                 }
                 EvalTask::Outputs => {
                     let items =
-                        arguments.items.as_deref().context("--tasks outputs needs --items")?;
+                        arguments.items.as_deref().context("--tasks outputs needs --items FILE")?;
                     let task = Box::new(InputOutput::new(&pairs(items)?, pretrained)?);
                     let all = task.max_eval_samples(lens[0]).unwrap_or(arguments.samples);
                     let (name, config) = (task.meta().id.to_owned(), json!({ "items": items }));
@@ -124,7 +124,7 @@ impl Prepared {
                     let samples = depths.checked_mul(arguments.repeats);
                     let samples = samples.filter(|count| *count as u64 <= MOST_SAMPLES);
                     let samples = samples.with_context(|| {
-                        format!("--depths times --repeats is more than {MOST_SAMPLES}")
+                        format!("--depths times --repeats is more than {MOST_SAMPLES}; choose smaller values")
                     })?;
                     let eval = EvalConfig { seed: arguments.seed, ..eval(samples) };
                     let config = json!({ "depths": depths, "language": "english" });
@@ -133,11 +133,7 @@ impl Prepared {
             });
         }
         for EvaluatedTask { task, eval, .. } in &evaluated {
-            for (field, value) in
-                [("--samples or --repeats", eval.samples), ("--tasks", lens.len())]
-            {
-                anyhow::ensure!(value > 0, "{field} is 0, expected at least 1");
-            }
+            anyhow::ensure!(eval.samples > 0, "--samples or --repeats is 0, expected at least 1");
             // A text that is too short for one of the lengths is reported in the record.
             for len in lens.iter().filter(|_| task.max_eval_samples(1).is_none()) {
                 task.check_len(*len)?;
@@ -151,7 +147,7 @@ impl Prepared {
         let mut tuned_in_groups: Option<Box<dyn Task>> = None;
         let tuned_on: Option<Box<dyn Task>> = match &arguments.tune_data {
             _ if !is_tuned => None,
-            None => Some(Box::new(text(&arguments.data)?)),
+            None => Some(Box::new(text("--data", &arguments.data)?)),
             Some(path) if has_items(path) => {
                 let items = InputOutput::new(&pairs(Path::new(path))?, pretrained)?;
                 // All tunings have the same number of groups.
@@ -161,7 +157,7 @@ impl Prepared {
                 }
                 Some(Box::new(items))
             }
-            Some(other) => Some(Box::new(text(other)?)),
+            Some(other) => Some(Box::new(text("--tune-data", other)?)),
         };
         Ok(Self { variants, evaluated, tunings, tuned_on, tuned_in_groups })
     }
@@ -216,8 +212,8 @@ fn all_variants(
         let own = pretrained.own_encoding();
         anyhow::ensure!(
             methods.iter().all(|method| *method == Method::AsTrained),
-            "--methods: the model was trained with `{own}`, but methods modify only rotations; give --methods \
-             as-trained, or --encodings"
+            "--methods: the model was trained with `{own}`, but methods modify only rotary encodings; choose --methods \
+             as-trained, or encodings with --encodings"
         );
         let variant = EncodingVariant { name: "as trained".to_owned(), encoding: own };
         methods.first().map(|_| variant).into_iter().collect()
@@ -228,7 +224,7 @@ fn all_variants(
     anyhow::ensure!(
         !all.is_empty(),
         "no encoding to evaluate: the given methods need --factors, or a length in --lens above the trained context \
-         of {context}"
+         of {context} tokens"
     );
     Ok(all)
 }
@@ -279,10 +275,10 @@ fn pairs(path: &Path) -> anyhow::Result<Vec<(String, String)>> {
     Ok(items.iter().flat_map(|item| PromptStyle::Texts.pairs(item)).collect())
 }
 
-/// Reads the parts of a corpus, or of the file or folder at a path.
-pub(crate) fn read_parts(data: &str) -> anyhow::Result<tasks::data::Parts> {
+/// Reads the parts of a corpus, or of the file or folder at a path; `option` gave it.
+pub(crate) fn read_parts(option: &str, data: &str) -> anyhow::Result<tasks::data::Parts> {
     if tasks::corpus::CORPORA.iter().any(|corpus| corpus.id == data) {
         return Ok(tasks::corpus::read(data)?);
     }
-    tasks::data::read(Path::new(data), None).with_context(|| format!("cannot read --data {data}"))
+    tasks::data::read(Path::new(data), None).with_context(|| format!("cannot read {option} {data}"))
 }

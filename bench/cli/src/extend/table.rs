@@ -18,7 +18,7 @@ pub(super) fn lines(records: &[RunRecord]) -> Vec<String> {
         let rows = records.iter().filter(|record| record.workload == first.workload);
         let rows = rows.collect::<Vec<_>>();
         lines.push(String::new());
-        lines.push(format!("{}, by {}", first.workload, first.task.headline));
+        lines.push(format!("{}: {}", first.workload, first.task.headline));
         let columns = TerminalTable { rows: table(&rows), ..TerminalTable::default() };
         lines.extend(columns.lines(width()));
     }

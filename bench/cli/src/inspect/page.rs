@@ -151,7 +151,7 @@ impl InspectedCell<'_> {
         let (layer, head) = (best.layer + 1, best.head + 1);
         let how = if best.auc < 0.5 { "lower" } else { "higher" };
         Some(format!(
-            "Look at head {head} of layer {layer}: its values ({}) are {how} at {} (AUC {:.3}).",
+            "Look at layer {layer}, head {head}: the values of {} are {how} at {} than elsewhere (AUC {:.3}).",
             best.gate, self.marks, best.auc
         ))
     }
@@ -165,8 +165,8 @@ impl InspectedCell<'_> {
         }
         let _ = write!(
             out,
-            "<p>Sample {} of {}, cell <code>{}</code>, seed {}. Each row attends to the columns up to its own; rows with orange names \
-             predict a scored token.",
+            "<p>Sample {} of {}, cell <code>{}</code>, seed {}. The token of a row attends to the tokens of the \
+             columns up to its own. Rows with orange names predict a scored token.",
             self.index,
             escape(self.split),
             escape(self.key),
@@ -178,14 +178,15 @@ impl InspectedCell<'_> {
         if let Some(other) = self.against {
             let _ = write!(
                 out,
-                " Values are those of {} minus those of {}.",
+                " Each value is the value of {} minus the value of {}.",
                 escape(self.encoding),
                 escape(other)
             );
         }
         if self.tokens_per_cell() > 1 {
             let tokens = self.tokens_per_cell();
-            let _ = write!(out, " Each cell is the mean over {tokens} by {tokens} tokens.");
+            let _ =
+                write!(out, " Each cell of a map is the mean over {tokens} by {tokens} tokens.");
         }
         out.push_str("</p>\n<p class=\"text\">");
         let counted = self.marked.as_deref().unwrap_or_default();
@@ -198,8 +199,10 @@ impl InspectedCell<'_> {
         out.push_str("</p>\n");
         if !self.gates.is_empty() {
             out.push_str(
-                "<h2 id=\"gate-scores\">Gate scores</h2>\n<p>How well gates agree with the marked tokens: area under the ROC curve within a \
-                 row, averaged over rows. 1: above all others; 0.5: no relation; 0: below all others.</p>\n",
+                "<h2 id=\"gate-scores\">Gate scores</h2>\n<p>A score shows how well a gate agrees with the marked \
+                 tokens. It is the area under the ROC curve (AUC) within a row, averaged over rows. It is 1 if the \
+                 values at marked tokens are above all other values, 0.5 if there is no relation, and 0 if they are \
+                 below all other values.</p>\n",
             );
             out.push_str(&reports::html_table(&self.scores()));
         }

@@ -206,7 +206,7 @@ pub(super) fn figure(layer: usize, map: &AttentionMap, axis: &TokenAxis<'_>) -> 
         out.push_str("</svg>\n");
     }
     out.push_str("<div>");
-    out += &layout.open(240.0, 14.0, &format!("{title}, scale of colours"));
+    out += &layout.open(240.0, 14.0, &format!("{title}, colour scale"));
     legend(&mut out, &shade, 4.0);
     out.push_str("</svg></div></figure>\n");
     out

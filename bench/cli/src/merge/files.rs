@@ -60,7 +60,10 @@ pub(super) fn weights(source: &Path, out: &Path, summary: &mut MergeSummary) -> 
             let is_same = hash.is_some() && hash == stated;
             if there.status == Status::Done {
                 if is_done && !is_same {
-                    let text = format!("weights {}: another hash", settings.display());
+                    let text = format!(
+                        "weights {}: the hash differs from that of the first folder",
+                        settings.display()
+                    );
                     summary.differences.push(text);
                 }
                 continue;

@@ -52,7 +52,7 @@ pub(super) fn records(request: &RunRequest, plan: &SweepPlan) -> anyhow::Result<
                 Ok(record) => record,
                 Err(error) if is_told(&error) => continue,
                 Err(error) => {
-                    complain(&format!("{error}; this record is not compared"));
+                    complain(&format!("{error}; the report leaves out this record"));
                     continue;
                 }
             };
@@ -92,8 +92,8 @@ pub(super) fn notes(run: &[RunRecord], kept: &[RunRecord]) -> Vec<String> {
             ));
         }
     };
-    let numbers = "numbers may differ in their last digits for this reason alone";
-    differ("machine", "times, memory and last digits are not comparable", &|r| {
+    let numbers = "this difference alone can change the last digits of the numbers";
+    differ("machine", "times, memory and the last digits of scores are not comparable", &|r| {
         let device =
             r.device.as_ref().map_or_else(String::new, |device| format!(", {}", device.name));
         format!("{}{device}", r.host.cpu)

@@ -137,11 +137,11 @@ pub(super) fn print(
         "cells",
         "kept",
         "parameters",
-        "training of one",
+        "training of one cell",
         "estimate, all cells",
     ]);
     // In the order in which a narrow terminal drops them.
-    let spare = ["kept", "training of one", "parameters"];
+    let spare = ["kept", "training of one cell", "parameters"];
     TerminalTable { heads, rows, spare: &spare, numbers: false }.say();
     let shard = if own.len() == plan.cells.len() {
         String::new()
@@ -149,11 +149,11 @@ pub(super) fn print(
         format!(" of {} (shard {})", plan.cells.len(), options.shard)
     };
     say(&format!(
-        "{}{shard}; at most about {} of training in total, {} with {} in parallel: a task that is solved stops early; evaluation \
-         not included",
+        "{}{shard}; training takes at most about {} in total, or {} with {} in parallel, because cells that solve \
+         their task stop early; evaluation is not included",
         counted(own.len(), "cell"),
         clock(total),
         clock(total / options.jobs as f64),
-        options.jobs
+        counted(options.jobs, "cell")
     ));
 }

@@ -43,7 +43,7 @@ pub(crate) struct RunArgs {
     ///
     /// Every cell needs train.micro_batch_size, and its number of micro-batches must be a multiple of N. Results do not
     /// depend on N, not even in the last bit. Records have the same keys for every N, and several devices can resume
-    /// from a checkpoint that one device wrote. With --devices, every N devices of the list train one cell at a time.
+    /// from a checkpoint that one device wrote. With --devices, each group of N devices trains one cell at a time.
     /// On a CPU backend a device has --threads threads.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = number(1..=MOST))]
     pub(crate) data_parallel: usize,
@@ -74,7 +74,7 @@ pub(crate) struct SweepArgs {
     /// resumed. Cells that timed out or ran out of memory resume from their last checkpoint and need a
     /// larger budget. With `damaged`, an unreadable record is renamed to KEY.json.damaged and its cell
     /// is run again.
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "HOW")]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "STATUS")]
     pub(crate) retry: Vec<Retry>,
     /// With --retry, run again only cells that started before this time (RFC 3339 in UTC). Cluster scripts pass this
     /// option to their workers.
@@ -172,12 +172,12 @@ pub(crate) struct PoolArgs {
     /// Devices to run cells on, such as 0-7 or 0,2. Each device runs one cell at a time; --jobs is then the number of
     /// devices.
     ///
-    /// On a GPU backend these are GPU indices; with CUDA, indices into the GPUs that CUDA_VISIBLE_DEVICES names. On a
-    /// CPU backend device I is the I-th group of --threads processors, to which its worker is bound (Linux). Another
-    /// sweep with --devices cannot use the same devices.
+    /// On a GPU backend, the list has GPU indices. With CUDA, the indices refer to the GPUs that CUDA_VISIBLE_DEVICES names. On a
+    /// CPU backend, device I is the I-th group of --threads processors, and its worker is bound to them (Linux).
+    /// Two sweeps with --devices cannot use the same device at the same time.
     #[arg(long, value_name = "LIST", conflicts_with_all = ["device", "jobs"])]
     pub(crate) devices: Option<DeviceList>,
-    /// CPU threads per cell (`run`: or per device of a cell with --data-parallel).
+    /// Number of CPU threads per cell; with `run --data-parallel`, per device of a cell.
     #[arg(long, default_value_t = 1, value_parser = number(1..=MOST))]
     pub(crate) threads: usize,
     /// Number of cells to run in parallel; default: number of CPUs divided by --threads (1 on a GPU).
@@ -204,7 +204,8 @@ impl PoolArgs {
         let named = is_named.then(|| DeviceList::range(place.device, each));
         anyhow::ensure!(
             self.devices.is_some() || named.is_none() || self.jobs.is_none_or(|jobs| jobs == 1),
-            "--device {} with {each} devices for each cell runs one cell at a time; leave out --jobs, or name more --devices",
+            "--device {} with {each} devices for each cell runs one cell at a time; leave out --jobs, or \
+             list more devices with --devices",
             place.device
         );
         let devices = match self.devices.as_ref().or(named.as_ref()) {

@@ -86,7 +86,7 @@ impl<'a> ProgressTable<'a> {
             held: Vec::new(),
         };
         table.say(&format!(
-            "{}, {} of them kept from earlier runs; {jobs} in parallel",
+            "{}, {} of them kept from earlier runs; at most {jobs} run in parallel",
             counted(plan.cells.len(), "cell"),
             finished.len()
         ));
@@ -147,7 +147,7 @@ impl<'a> ProgressTable<'a> {
             }
             CellEvent::Interrupted => {
                 self.forecast.given_up(index);
-                self.note(index, "interrupted; the next run resumes it", &Style::new());
+                self.note(index, "interrupted; the next run resumes this cell", &Style::new());
             }
             CellEvent::Lost => {
                 self.forecast.given_up(index);

@@ -45,12 +45,12 @@ pub(super) fn decide(
             format!("last and best weights {kept}; the best ones are evaluated"),
         ),
         None if bytes <= MOST_BYTES => {
-            (Some(WeightsAt::Last), format!("{kept}; --keep-weights none leaves them out"))
+            (Some(WeightsAt::Last), format!("{kept}; --keep-weights none does not save weights"))
         }
         None => (
             None,
             format!(
-                "not kept, since they would take {}, more than {}; --keep-weights last keeps them",
+                "not kept, because they would take {}, more than {}; --keep-weights last saves them",
                 bytes_text(bytes),
                 bytes_text(MOST_BYTES)
             ),

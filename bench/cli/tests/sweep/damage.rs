@@ -38,7 +38,7 @@ fn damaged_records_are_told_left_alone_and_redone_on_request() {
     let table = Command::new(BENCH).arg("table").arg(&out).output().unwrap();
     assert_eq!(table.status.code(), Some(1), "{}", text(&table));
     let error = String::from_utf8_lossy(&table.stderr);
-    let (_, left_out) = error.split_once("not in the table: ").expect("what was left out");
+    let (_, left_out) = error.split_once("left out of the table: ").expect("what was left out");
     assert!(left_out.contains(records[0].file_name().unwrap().to_str().unwrap()), "{error}");
 
     let (events, output) = place.events(&out, &["--seed", "0", "--retry", "damaged"]);

@@ -70,7 +70,7 @@ fn each_device_has_one_worker_and_no_second_sweep() {
 fn devices_that_do_not_exist_are_refused() {
     let place = Place::new(5);
     for (options, expected) in [
-        (&["--devices", "0,9999"][..], "device 9999, expected less than"),
+        (&["--devices", "0,9999"][..], "device 9999 for --devices, expected less than"),
         (&["--devices", "3-1"], "is not a list of devices"),
         (&["--devices", "0", "--jobs", "2"], "cannot be used with"),
         (&["--device", "1"], "has only device 0"),

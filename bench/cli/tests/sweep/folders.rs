@@ -250,11 +250,11 @@ fn damaged_packed_records_stop_nothing_that_files_suffice_for() {
     };
     said_by(&place.run(&one, &["--no-report"]), 0, "of them kept");
     let evaluated = on(&["eval", "--no-report", "--out", other.to_str().unwrap()], &[&one]);
-    said_by(&evaluated, 0, "records that cannot be read are left out");
+    said_by(&evaluated, 0, "leaves out records that cannot be read");
     let compared = on(&["records", "diff", folder], &[&one]);
     said_by(&compared, 1, "records are equal apart from timings");
     let night = on(&["nightly", "--baseline", folder], &[&one]);
-    said_by(&night, 1, "not in the verdict");
+    said_by(&night, 1, "left out of the verdict");
     // Packing would replace the damaged file.
     let packed = on(&["records", "pack"], &[&one]);
     said_by(&packed, 1, "restore a good copy");

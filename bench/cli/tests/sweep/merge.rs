@@ -93,7 +93,7 @@ fn results_come_before_failures_and_what_differs_or_is_damaged_is_told() {
         let refused = merge(folders, &all, &[]);
         assert_eq!(refused.status.code(), Some(1));
         assert!(
-            text(&refused).contains("no records, neither `cells` nor records.parquet"),
+            text(&refused).contains("neither a folder `cells` nor a file records.parquet"),
             "{}",
             text(&refused)
         );

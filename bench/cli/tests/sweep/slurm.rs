@@ -236,7 +236,7 @@ fn hostile_texts_stay_words_and_wrong_options_are_refused() {
         (&["--", "--treads", "2"], "options of `run` after `--`: unexpected argument '--treads'"),
         (&["--", "--backend", "flx"], "did you mean `flex`?"),
         (&["--", "--encodings", "ropy"], "did you mean"),
-        (&["--", "--out", "with blank"], "choose another --out after `--`"),
+        (&["--", "--out", "with blank"], "choose another folder with --out after `--`"),
     ] {
         let output = cluster.slurm(arguments);
         assert!(!output.status.success(), "{arguments:?}");

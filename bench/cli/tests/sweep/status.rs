@@ -76,7 +76,7 @@ fn cells_that_others_run_are_open_for_who_does_not_wait_and_have_a_place() {
     assert_eq!((code, open.len(), &told["seconds_left"]), (Some(4), 2, &Value::Null));
     assert!(open.iter().all(|cell| cell["step"].as_u64().unwrap() > 0), "{told}");
     let said = text(&status(&out, &[]));
-    assert!(said.contains("no process works on it") && said.contains("from step "), "{said}");
+    assert!(said.contains("no process is running a cell") && said.contains("from step "), "{said}");
 }
 
 #[test]

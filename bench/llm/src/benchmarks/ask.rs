@@ -93,8 +93,8 @@ impl TokenizedPrompts {
                     let (prompt, answer) = both.split_at(kept);
                     if prompt.is_empty() || answer.is_empty() {
                         let reason = format!(
-                            "option `{option}` cannot be separated from the prompt, because the tokens of the two \
-                             merge"
+                            "option `{option}` cannot be separated from the prompt, because the tokens of option and \
+                             prompt merge"
                         );
                         return Err(rejected(reason));
                     }

@@ -192,7 +192,7 @@ impl Line {
                 if label.len() != text.len() {
                     let (texts, labels) = (text.len(), label.len());
                     return Err(format!(
-                        "{texts} texts and {labels} labels, expected a label for each"
+                        "{texts} texts and {labels} labels, expected a label for each text"
                     ));
                 }
                 let right = labelled(&label, &answer_key)?;
@@ -225,10 +225,13 @@ fn choose(
     right: usize,
 ) -> Result<BenchmarkItem, String> {
     if right >= options.len() {
-        return Err(format!("answer {right} (from 0) of {} options", options.len()));
+        return Err(format!(
+            "the answer is option {right}, counted from 0, but the number of options is {}",
+            options.len()
+        ));
     }
     if options.len() < 2 {
-        return Err("fewer than two options".to_owned());
+        return Err("there is one option, expected at least two".to_owned());
     }
     let question = tasks::without_mark(question).to_owned();
     Ok(BenchmarkItem::Choose { subject, question, options, right })
@@ -303,7 +306,7 @@ mod tests {
         assert!(twice.contains("two options have the label \"A\""), "{twice}");
         let uneven = arc(r#"["sea", "sand"]"#, r#"["A"]"#);
         assert!(uneven.contains("2 texts and 1 labels"), "{uneven}");
-        assert!(arc(r#"["sea"]"#, r#"["A"]"#).contains("fewer than two options"));
+        assert!(arc(r#"["sea"]"#, r#"["A"]"#).contains("one option, expected at least two"));
         let marked =
             parse("{\"question\": \"\u{feff}1?\", \"choices\": [\"1\", \"2\"], \"answer\": 0}");
         let BenchmarkItem::Choose { question, .. } = &marked.unwrap()[0] else { unreachable!() };
@@ -357,7 +360,10 @@ mod tests {
         for (line, expected) in [
             (r#"{"text": "x"}"#, "SCROLLS, QuALITY, MMLU or ARC"),
             ("{", "EOF"),
-            (r#"{"question": "?", "choices": ["a"], "answer": 1}"#, "answer 1 (from 0) of 1"),
+            (
+                r#"{"question": "?", "choices": ["a"], "answer": 1}"#,
+                "the answer is option 1, counted from 0, but the number of options is 1",
+            ),
             (r#"{"question": "?", "choices": ["a"], "answer": "first"}"#, "\"first\""),
             (
                 r#"{"question": "?", "choices": {"text": ["a"], "label": ["A"]}, "answerKey": "C"}"#,

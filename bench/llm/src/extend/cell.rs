@@ -150,7 +150,8 @@ impl ExtendCell<'_> {
                 Tuning::Lora(lora) => lora.check(context.pretrained.model.width)?,
                 Tuning::Encoding {} if self.variant.encoding.param_count(&dims) == Some(0) => {
                     bail!(
-                        "`{}` has no weights of its own, so tuning the encoding alone would change nothing; use all or lora",
+                        "`{}` has no weights of its own, so --tune encoding would change nothing; use --tune all or \
+                         --tune lora",
                         self.variant.name
                     );
                 }
@@ -163,14 +164,11 @@ impl ExtendCell<'_> {
     fn check_groups(&self, model: &ModelConfig, groups: usize, len: usize) -> Result<()> {
         let acts_on = &self.variant.encoding.properties()?.acts_on;
         let expected = if groups == 0 || !len.is_multiple_of(groups.saturating_mul(2)) {
-            format!("half a divisor of the window's {len} tokens")
+            format!("a number whose double divides {len}, the number of tokens of a window")
         } else if model.attention != AttentionKind::Soft {
-            "no groups in a model with hard attention".to_owned()
+            "no groups, because the model has hard attention".to_owned()
         } else if acts_on.iter().any(|place| *place != ActsOn::QueryKey) {
-            format!(
-                "no groups with `{}`, which acts on more than queries and keys",
-                self.variant.name
-            )
+            format!("no groups, because `{}` acts on more than queries and keys", self.variant.name)
         } else {
             return Ok(());
         };

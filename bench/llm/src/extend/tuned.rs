@@ -57,7 +57,8 @@ impl ExtendCell<'_> {
         let kept = KeptTraining::read(&path)?.with_context(|| {
             let (name, path) = (&self.variant.name, path.display());
             format!(
-                "the weights of `{name}` are not kept: {path} is absent; the same command with --force tunes the model again"
+                "the weights of `{name}` were not kept: {path} does not exist; repeat the command with --force, which \
+                 tunes the model again"
             )
         })?;
         let tokenizer = tokenizer_of(pretrained)?;

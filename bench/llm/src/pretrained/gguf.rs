@@ -205,7 +205,9 @@ impl Gguf {
                 }))
             }
             (other, _) => {
-                let value = format!("\"{}\" with factor {factor:?}", other.unwrap_or_default());
+                let factor = factor
+                    .map_or_else(|| "without a factor".to_owned(), |n| format!("with factor {n}"));
+                let value = format!("\"{}\" {factor}", other.unwrap_or_default());
                 let expected = "none, or linear or yarn with a factor";
                 Err(self.unsupported(kind_key, value, expected))
             }
@@ -314,7 +316,9 @@ impl Gguf {
 pub(super) fn kind(value: Option<&Value>) -> String {
     match value {
         None => "absent".to_owned(),
-        Some(Value::Array(values)) => format!("a list of {}", values.len()),
+        Some(Value::Array(values)) => {
+            format!("a list of {}", records::number::count(values.len() as u64, "value"))
+        }
         Some(Value::String(text)) => {
             format!("{:?}", text.chars().take(LONGEST_REASON).collect::<String>())
         }

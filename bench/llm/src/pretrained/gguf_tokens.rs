@@ -40,7 +40,9 @@ pub(super) fn read(gguf: &Gguf, vocabulary: usize) -> Result<HuggingFace> {
     let merges = texts("tokenizer.ggml.merges")?;
     if tokens.len() > vocabulary {
         let count = tokens.len();
-        return Err(refuse(format!("it has {count} tokens, expected at most {vocabulary}")));
+        return Err(refuse(format!(
+            "it has {count} tokens, expected at most {vocabulary}, the model's vocabulary"
+        )));
     }
     let vocab = (0_u32..).zip(&tokens).map(|(id, text)| (*text, id)).collect::<BTreeMap<_, _>>();
     let kinds = gguf.optional_array("tokenizer.ggml.token_type")?;
@@ -150,7 +152,8 @@ fn post_processor(gguf: &Gguf, tokens: &[&str], splits: Splits) -> Result<Value>
         }
         let id = gguf.optional_number(&format!("tokenizer.ggml.{kind}_token_id"))?;
         let Some((id, text)) = id.and_then(|id| Some((id, *tokens.get(id)?))) else {
-            let reason = format!("it adds a token {place} texts, but does not name the token");
+            let reason =
+                format!("it adds a token {place} texts, but has no valid id of this token");
             return Err(error::of_tokenizer(gguf.path(), reason));
         };
         Ok(Some((text, id as u32)))

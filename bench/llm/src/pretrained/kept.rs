@@ -88,7 +88,10 @@ impl ModelTokenizer for TaskTokenizer {
         let symbol = |word: &str| {
             self.symbols.get(word).copied().with_context(|| {
                 let known = self.symbols.keys().map(String::as_str).collect::<Vec<_>>().join(" ");
-                format!("`{word}` is no symbol of {}, expected: {known}", self.task.meta().id)
+                format!(
+                    "`{word}` is not a symbol of {}, expected one of: {known}",
+                    self.task.meta().id
+                )
             })
         };
         text.split_whitespace().map(symbol).collect()

@@ -135,7 +135,8 @@ impl LayerFields<'_> {
     /// Error for a list whose length is not the number of layers.
     fn uneven(&self, path: &Path, field: &str, what: &str, found: usize) -> anyhow::Error {
         let expected = format!("a {what} for each of the {} layers", self.layers);
-        error::unsupported(path, field, format!("a list of {found}"), expected)
+        let found = format!("a list of {}", records::number::count(found as u64, "value"));
+        error::unsupported(path, field, found, expected)
     }
 }
 

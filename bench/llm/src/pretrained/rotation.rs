@@ -116,7 +116,7 @@ impl RotationFields<'_> {
             return Err(error::unsuitable(
                 path,
                 PARAMETERS,
-                format!("beside `{SCALING}`"),
+                format!("given together with `{SCALING}`"),
                 expected,
             ));
         }
@@ -243,7 +243,7 @@ impl RotationFields<'_> {
         // The models rotate all channels. Without a scaling transformers ignores the share; beside another one it computes too
         // few frequencies for the channels and fails.
         if share.to_bits() != 1f64.to_bits() && scaling != Scaling::None {
-            let expected = "1 beside this scaling: all channels are rotated";
+            let expected = "1 with this scaling, because all channels are rotated";
             return Err(error::unsupported(path, &place(FRACTION_KEY), share, expected));
         }
         let kind = object.kind.map(str::to_owned);

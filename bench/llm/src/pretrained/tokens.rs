@@ -76,8 +76,7 @@ impl ModelTokenizer for HuggingFace {
         let encoding = self.tokenizer.encode_fast(text, false);
         encoding.map(|encoding| encoding.get_ids().to_vec()).map_err(|reason| {
             anyhow::anyhow!(
-                "the tokenizer of the model rejects the text: {reason}; expected a tokenizer.json that belongs to the \
-                 model and is whole"
+                "the tokenizer of the model rejects the text: {reason}; use the complete tokenizer.json of this model"
             )
         })
     }

@@ -66,15 +66,15 @@ impl Sweeper<'_> {
         let noted = checkpoints.note_deaths(deaths);
         if noted.is_ok() && deaths < MOST_DEATHS {
             let text = format!(
-                "{reason}; failure {deaths} of at most {MOST_DEATHS}, the cell resumes from its last checkpoint"
+                "{reason}; failure {deaths} of at most {MOST_DEATHS}; the cell resumes from its last checkpoint"
             );
             self.complain(index, &text);
             return None;
         }
         let unnoted = noted.err().map_or(String::new(), |error| format!("; {error}"));
         let reason = format!(
-            "{reason}; failure {deaths} of at most {MOST_DEATHS}{unnoted}; `--retry failed` resumes from its last \
-             checkpoint"
+            "{reason}; failure {deaths} of at most {MOST_DEATHS}{unnoted}; `--retry failed` resumes the cell \
+             from its last checkpoint"
         );
         Some(Status::Failed { reason })
     }

@@ -43,7 +43,7 @@ impl FromStr for DeviceList {
     fn from_str(text: &str) -> Result<Self, String> {
         let refuse = || {
             format!(
-                "`{text}` is not a list of devices, expected different numbers and ranges such as 0-3 or 0,2"
+                "`{text}` is not a list of devices, expected numbers or ranges without repetition, such as 0-3 or 0,2"
             )
         };
         let mut all = Vec::new();
@@ -182,13 +182,14 @@ fn place(
     visible: Option<&str>,
 ) -> Result<DevicePlace> {
     let missing = |count: usize, about: &str| {
-        format!("there is no device {index}, expected less than {count}: {about}")
+        format!("there is no device {index} for --devices, expected less than {count}: {about}")
     };
     Ok(match hardware {
         Hardware::Processor => {
             let usable = processors::usable().with_context(|| {
                 format!(
-                    "--devices with backend `{backend}` binds workers to processors, which needs Linux"
+                    "--devices with backend `{backend}` binds workers to processors, which needs Linux; leave out \
+                     --devices"
                 )
             })?;
             let mut groups = usable.chunks_exact(threads.max(1));
@@ -237,8 +238,8 @@ fn lock(index: usize, name: &str) -> Result<Option<File>> {
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => bail!(
-            "device {index} is used by another sweep, which holds {}; name other --devices or wait until that sweep \
-             ends",
+            "device {index} is used by another sweep, which has locked {}; name other --devices or wait until that \
+             sweep ends",
             path.display()
         ),
         Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(None),
@@ -361,6 +362,6 @@ mod tests {
         assert_eq!(group(0, usable.len()).unwrap(), usable);
         assert_eq!(group(usable.len() - 1, 1).unwrap(), usable[usable.len() - 1..]);
         let said = group(1, usable.len()).unwrap_err().to_string();
-        assert!(said.contains("device 1, expected less than 1"), "{said}");
+        assert!(said.contains("device 1 for --devices, expected less than 1"), "{said}");
     }
 }

@@ -89,8 +89,8 @@ impl Experiment {
             let operations = self.model.step_operations(task.vocab_size(), len, batch_size);
             if operations > MOST_STEP_OPERATIONS {
                 let expected = format!(
-                    "a batch of at most {MOST_STEP_OPERATIONS:e} operations (this batch, with {len} tokens per \
-                     sequence, has about {operations:.0e}), or a smaller model"
+                    "a smaller value or a smaller model: {batch_size} sequences of {len} tokens take about \
+                     {operations:.0e} operations, more than {MOST_STEP_OPERATIONS:e}"
                 );
                 return Err(out_of_range(field, batch_size, expected));
             }
@@ -102,7 +102,7 @@ impl Experiment {
     fn check_evaluations(&self) -> Result<()> {
         let EvalConfig { lens, splits, .. } = &self.eval;
         let splits = splits.as_deref();
-        let once = |value: String| format!("each value once, without the second {value}");
+        let once = |value: String| format!("each value once, but {value} is repeated");
         let (field, value, expected) = if let Some(len) = repeated(lens) {
             ("eval.lens", format!("{lens:?}"), once(len.to_string()))
         } else if let Some(split) = splits.and_then(repeated) {
@@ -130,7 +130,7 @@ impl Experiment {
         if self.eval.weights == WeightsAt::Best
             && validation.is_none_or(|validation| validation.every_steps.is_none())
         {
-            let expected = "last, or best with train.validation.every_steps";
+            let expected = "last, because best needs train.validation.every_steps";
             return Err(out_of_range("eval.weights", "best", expected));
         }
         Ok(())
@@ -148,7 +148,7 @@ impl Experiment {
                 "train.validation.every_steps",
                 validation.every_steps.unwrap_or(1).to_string(),
                 validation.every_steps != Some(0),
-                "at least 1, or left out",
+                "at least 1, or no value",
             ),
             (
                 "train.validation.samples",
@@ -178,7 +178,7 @@ impl Experiment {
                 "train.validation.solved_exact_match",
                 limit.to_string(),
                 limit > 0.0 && limit <= 1.0,
-                "a share above 0, at most 1",
+                "a share above 0 and at most 1",
             ),
             (
                 "train.validation.seed",

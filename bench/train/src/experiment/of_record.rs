@@ -34,7 +34,7 @@ pub fn of_record(record: &RunRecord) -> Result<(Experiment, Box<dyn Task>)> {
 pub fn as_configured(record: &RunRecord) -> Result<(Experiment, Box<dyn Task>)> {
     ensure!(
         record.config.get("trained_rotation").is_none(),
-        "record {} is from `pe-bench extend`, and its weights come without a tokenizer; repeat the same command with \
+        "record {} is from `pe-bench extend`, and its weights have no tokenizer; repeat that command with \
          `--export DIR`, which does not tune again, and use the folder that the command prints",
         record.key
     );

@@ -64,29 +64,25 @@ impl OptimizerConfig {
         let positive = |x: f64| x.is_finite() && x > 0.0;
         let share = |x: f64| (0.0..1.0).contains(&x);
         let not_negative = |x: f64| x.is_finite() && x >= 0.0;
+        let [first, second] = self.betas;
+        let clip_norm = self.clip_norm.unwrap_or(1.0);
+        let is_share = (0.0..=1.0).contains(&self.final_share);
+        let [above, below_one, least] =
+            ["a number above 0", "at least 0 and below 1", "at least 0"];
         let checks = [
-            ("train.optimizer.learning_rate", self.learning_rate, positive(self.learning_rate)),
-            (
-                "train.optimizer.final_share",
-                self.final_share,
-                (0.0..=1.0).contains(&self.final_share),
-            ),
-            ("train.optimizer.betas", self.betas[0], share(self.betas[0])),
-            ("train.optimizer.betas", self.betas[1], share(self.betas[1])),
-            ("train.optimizer.epsilon", self.epsilon, positive(self.epsilon)),
-            ("train.optimizer.weight_decay", self.weight_decay, not_negative(self.weight_decay)),
-            ("train.optimizer.bias_rate", self.bias_rate, not_negative(self.bias_rate)),
-            (
-                "train.optimizer.clip_norm",
-                self.clip_norm.unwrap_or(1.0),
-                self.clip_norm.is_none_or(positive),
-            ),
+            ("learning_rate", self.learning_rate, positive(self.learning_rate), above),
+            ("final_share", self.final_share, is_share, "a share from 0 to 1"),
+            ("betas", first, share(first), below_one),
+            ("betas", second, share(second), below_one),
+            ("epsilon", self.epsilon, positive(self.epsilon), above),
+            ("weight_decay", self.weight_decay, not_negative(self.weight_decay), least),
+            ("bias_rate", self.bias_rate, not_negative(self.bias_rate), least),
+            ("clip_norm", clip_norm, positive(clip_norm), above),
         ];
-        match checks.into_iter().find(|(_, _, fine)| !fine) {
+        match checks.into_iter().find(|(_, _, fine, _)| !fine) {
             None => Ok(()),
-            Some((field, value, _)) => {
-                let expected = "a finite number in range (rates above 0, shares in 0..1)";
-                Err(out_of_range(field, value, expected))
+            Some((field, value, _, expected)) => {
+                Err(out_of_range(&format!("train.optimizer.{field}"), value, expected))
             }
         }
     }

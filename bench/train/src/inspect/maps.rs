@@ -58,10 +58,15 @@ pub fn difference(seen: &Observed, other: &Observed) -> anyhow::Result<Observed>
         first.map(|map| [seen.layers.len(), map.heads.len(), map.heads[0].len()])
     };
     let (own, others) = (shape(seen), shape(other));
+    let sizes = |shape: Option<[usize; 3]>| {
+        let [layers, heads, tokens] = shape.unwrap_or_default();
+        format!("{layers} layers, {heads} heads and {tokens} tokens")
+    };
     anyhow::ensure!(
         own == others,
-        "the models differ in their numbers of layers, heads or tokens ({own:?} and {others:?}), \
-         expected the same numbers"
+        "one model has maps of {}, the other of {}, expected the same numbers",
+        sizes(own),
+        sizes(others)
     );
     let layer = |(own, other): (&Vec<AttentionMap>, &Vec<AttentionMap>)| {
         let pair = |map: &AttentionMap| {

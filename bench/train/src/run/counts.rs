@@ -40,7 +40,7 @@ pub fn step_allocations(cell: &Experiment, task: &dyn Task) -> Result<Option<All
 /// The reason, if the cell cannot be built or trained.
 pub fn take_steps(cell: &Experiment, task: &dyn Task, count: usize) -> Result<Vec<Allocations>> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-    pool.context("cannot start a thread for counting")?.install(|| {
+    pool.context("cannot start the thread of the counted training steps")?.install(|| {
         let (model, device) = super::build(cell, task)?;
         let (id, dropout) = (cell.encoding.id(), cell.model.dropout);
         let mut trainer = Trainer::new(model, id, &cell.train, dropout, task, cell.seed, &device);

@@ -47,7 +47,11 @@ impl NamedTensors {
                 Dtype::U8 => {
                     read.blobs.insert(name, bytes);
                 }
-                other => return Err(malformed(format!("tensor `{name}` has type {other:?}"))),
+                other => {
+                    return Err(malformed(format!(
+                        "tensor `{name}` has type {other:?}, expected F32 or U8"
+                    )));
+                }
             }
         }
         Ok(read)

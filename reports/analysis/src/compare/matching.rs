@@ -202,7 +202,7 @@ fn chosen_values(grid: &WorkloadGrid, names: [&str; 2]) -> String {
     let choices = names.into_iter().filter_map(|name| grid.choice(name));
     let value = |choice: &GridChoice| match choice.by {
         ChosenBy::Validation => format!("{} {}", choice.encoding, choice.value),
-        ChosenBy::Default => format!("{} {}, unchosen", choice.encoding, choice.value),
+        ChosenBy::Default => format!("{} {} (default, not chosen)", choice.encoding, choice.value),
     };
     let values: Vec<String> = choices.map(value).collect();
     format!("{} of each encoding, chosen by validation: {}.", grid.short_axis(), values.join("; "))

@@ -247,7 +247,7 @@ fn of_a_grid_the_chosen_values_count_and_they_may_differ() {
     ];
     let plain = found(&records, "cope", "rope");
     assert!((plain.comparisons[0].regions[1].difference.difference - 0.3).abs() < 1e-12);
-    assert!(plain.comparisons[0].notes[0].contains("cope 0.01, unchosen"));
+    assert!(plain.comparisons[0].notes[0].contains("cope 0.01 (default, not chosen)"));
 }
 
 #[test]

@@ -86,13 +86,13 @@ impl SizeOrder {
         let Self { suite, rows, pairs, same, opposite, holds, contradicted, converged } = self;
         if *pairs == 0 {
             return format!(
-                "Another size: nothing to compare here; `pe-bench run {suite}` trains these encodings."
+                "Another size: there are no pairs of rows to compare; `pe-bench run {suite}` trains these encodings."
             );
         }
         let equal = pairs - same - opposite;
         let undecided = pairs - holds - contradicted;
         let fit = converged.map_or_else(String::new, |converged| {
-            format!(" At least 99% right in distribution: {converged} of {rows} rows.")
+            format!(" In distribution, at least 99% of the answers are right in {converged} of {rows} rows.")
         });
         format!(
             "Another size: in `{suite}` the means of {same} of {pairs} pairs of rows are in the published order, \

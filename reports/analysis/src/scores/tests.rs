@@ -89,7 +89,7 @@ fn lines_of_a_cell_or_task_that_disagree_are_refused() {
             &format!("line 2: chance is `{chance}`, expected an exact match"),
         );
     }
-    refused(&[&format!("{HEAD},score"), "rope,copy,8,0,s,8,0.5,0.6"], "`score` is there twice");
+    refused(&[&format!("{HEAD},score"), "rope,copy,8,0,s,8,0.5,0.6"], "`score` occurs twice");
     refused(&[HEAD, "rope,copy,8,0,s,8,0.5,7"], "a line has more fields than the first line");
     let open = read(&[HEAD, "rope,copy,8,0,\"s,8,0.5"]).unwrap_err().to_string();
     assert!(!open.contains("infer_schema") && !open.contains("Consider"), "{open}");

@@ -87,7 +87,7 @@ fn figure(report: &Report, unit: &DifferenceUnit) -> Option<Figure> {
     };
     let groups: Vec<(String, Vec<Series>)> = report.claims.iter().filter_map(group).collect();
     let caption = "Mean difference between the two encodings of each comparison, with its uncorrected 95% interval. \
-         The mark shows the encoding that is significantly better. A grey circle: undecided.";
+         The mark shows the encoding that is significantly better. Grey circle: undecided.";
     let title = format!("Claims: {}", unit.name);
     (!groups.is_empty()).then(|| Figure::new(title, caption, plot(unit.axis, groups)))
 }
@@ -118,7 +118,7 @@ pub(crate) fn against_rope(
         let title = format!("{} against RoPE: {}", report.display(name), unit.name);
         let caption = "Mean difference from RoPE, paired by seed, with its uncorrected 95% interval. To the right of \
              the line, the encoding is better than RoPE. The mark shows which of the two is significantly better \
-             (Holm's correction over the comparisons with RoPE). A grey circle: undecided.";
+             (Holm's correction over the comparisons with RoPE). Grey circle: undecided.";
         let plot = plot(unit.against_rope, vec![(String::new(), series.clone())]);
         (!series.is_empty()).then(|| Figure::new(title, caption, plot))
     };
@@ -131,6 +131,6 @@ pub(crate) fn against_rope(
 /// Returns the difference of a comparison, positive where the encoding of this name is better.
 fn row(report: &Report, first: &str, line: &AnswerLine, unit: &DifferenceUnit) -> Series {
     let look = line.better().and_then(|name| report.encoding(name)).map_or(NEUTRAL, |e| e.look);
-    let point = unit.point(&line.gains(first).paired);
+    let point = unit.point(&line.pair.gains(first).paired);
     Series { look, label: String::new(), points: vec![point] }
 }

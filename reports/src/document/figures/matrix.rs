@@ -40,8 +40,8 @@ pub(super) fn figure(report: &Report, overall: &Overall) -> Option<Figure> {
     rows.push(MatrixRow { look: None, label: "chance".to_owned(), cells });
     let columns = workloads.iter().map(|workload| workload.name.clone()).collect();
     let caption = format!(
-        "Exact match in percent, mean over seeds, in the region by which the workload is ranked; encodings are sorted \
-         by {}. Hatched: mean in distribution below {:.0}%.",
+        "Exact match in percent, mean over seeds, in the region by which the workload is ranked; encodings are \
+         sorted by {}. Hatched: the mean in distribution is below {:.0}%.",
         Overall::NAME,
         100.0 * LEARNED
     );

@@ -25,8 +25,8 @@ pub(crate) fn figure(report: &Report) -> Option<Figure> {
     });
     let title = format!("All tasks: {}", Overall::NAME);
     let caption = format!(
-        "Exact match on {}, from guessing (0%) to all answers right (100%): interquartile mean over all \
-         runs, with its 95% stratified bootstrap interval.",
+        "Exact match on {}, on a scale from guessing (0%) to all answers right (100%): the interquartile mean over \
+         all runs, with its 95% stratified bootstrap interval.",
         listed(&overall.scored, "and")
     );
     Some(Figure::new(title, caption, plot))

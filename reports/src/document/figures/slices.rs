@@ -83,7 +83,7 @@ fn curve(report: &Report, workload: &Workload, set: &SliceSet) -> Option<Figure>
         return None;
     }
     let several = set.curves.iter().flat_map(|c| &c.points).any(|p| p.accuracy.n > 1);
-    let grouped = if set.is_grouped() { " Neighbouring values are binned." } else { "" };
+    let grouped = if set.is_grouped() { " Neighbouring values share a bin." } else { "" };
     let few = along.len() <= FEW;
     let x = Axis::new(&set.name, if few { Scale::at(&along) } else { Scale::around(&along) });
     let y = Axis::new(metric.name(), scale_of(metric, &series));

@@ -66,8 +66,8 @@ fn inside_and_outside(report: &Report, overall: &Overall) -> Option<Figure> {
         series,
     });
     let caption = format!(
-        "Vertical: exact match in the region that ranks the workload. Horizontal: exact match in distribution. Each \
-         mark is the mean over {} and all seeds.",
+        "Vertical: exact match in the region by which the workload is ranked. Horizontal: exact match in \
+         distribution. Each mark is the mean over {} and all seeds.",
         count(both.len() as u64, "workload")
     );
     let title = "in and outside of the training distribution";
@@ -93,8 +93,8 @@ fn profiles(report: &Report, overall: &Overall) -> Option<Figure> {
     let y = Axis::new("share of runs", Scale::percent());
     let plot = Plot::Lines(Lines::new(x, y, Marks::Few, series));
     let caption = format!(
-        "Performance profiles over {}: share of runs (all seeds of all tasks) that score above the value on the axis. \
-         If one curve is above another everywhere, its encoding is better.",
+        "Performance profiles over {}: the share of runs (all seeds of all tasks) that score above the value on the \
+         horizontal axis. If one curve is above another everywhere, its encoding is better.",
         count(overall.scored.len() as u64, "workload")
     );
     (!overall.profiles.is_empty()).then(|| over_tasks("performance profiles", caption, plot))
@@ -135,21 +135,21 @@ struct RelativePrice {
 const PRICES: [RelativePrice; 3] = [
     RelativePrice {
         name: "FLOPs",
-        axis: "FLOPs of a training step, times RoPE's",
+        axis: "FLOPs of a training step, relative to RoPE",
         is_time: false,
         of: Report::flops_ratio,
         of_cost: |cost| cost.flops_ratio,
     },
     RelativePrice {
         name: "training FLOPs",
-        axis: "FLOPs of the whole training, times RoPE's",
+        axis: "FLOPs of the whole training, relative to RoPE",
         is_time: false,
         of: Report::flops_training_ratio,
         of_cost: |cost| cost.flops_training_ratio,
     },
     RelativePrice {
         name: "step time",
-        axis: "time of a training step, times RoPE's",
+        axis: "time of a training step, relative to RoPE",
         is_time: true,
         of: Report::step_time_ratio,
         of_cost: EncodingCost::sound_step_ratio,
@@ -178,7 +178,7 @@ fn price(report: &Report, overall: &Overall, price: &RelativePrice) -> Option<Fi
     let level = Some((0.0, CHANCE.to_owned()));
     let plot = against_cost(price.axis, y, level, true, series);
     let source = if price.is_time && !report.meta.measured.is_empty() {
-        format!("the cost of a training step, measured alone ({})", report.meta.measured_at)
+        format!("the step time that `pe-bench speed` measured ({})", report.meta.measured_at)
     } else {
         let has_ratio = |encoding: &str| {
             let costs = report.workloads.iter().flat_map(|workload| &workload.costs);
@@ -221,8 +221,8 @@ fn mean_ranks(report: &Report, overall: &Overall) -> Option<Figure> {
     };
     let caption = format!(
         "Mean rank over {} (1 is best); bars are as long as Nemenyi's critical difference, {:.2} ranks. Friedman's \
-         test: p {}. {meaning} Both statistics treat the workloads as a random sample of independent tasks, and the \
-         critical difference assumes many of them.",
+         test: p {}. {meaning} Both statistics treat the workloads as a random sample of independent tasks. The \
+         critical difference also assumes that there are many tasks.",
         count(ranks.tasks, "workload"),
         ranks.critical_difference,
         if ranks.is_least() { least_p_value(ranks.p) } else { p_value(ranks.p) }

@@ -210,7 +210,7 @@ fn a_price_is_the_median_over_the_workloads_that_have_it() {
     }
     let caption = of(&records, "All tasks: score against FLOPs").remove(0).caption;
     // The score is over the two workloads with exact match.
-    let expected = "against FLOPs of a training step times RoPE's: the median over 3 workloads";
+    let expected = "against FLOPs of a training step relative to RoPE: the median over 3 workloads";
     assert!(caption.contains(expected), "{caption}");
 }
 

@@ -60,7 +60,8 @@ fn loss(report: &Report, workload: &Workload) -> Option<Figure> {
     let x = Axis::new("step", Scale::linear(&steps));
     let y = Axis::new("loss in nats", Scale::around(&losses));
     let plot = Plot::Lines(Lines::new(x, y, Marks::Few, series));
-    let caption = "Loss per scored token: mean since the previous point, over the seeds that are still training.";
+    let caption = "Loss per scored token: mean over the steps since the previous point and over the seeds that are \
+         still training.";
     let title = format!("{}: training loss", workload.name);
     Some(Figure::new(title, caption, plot))
 }
@@ -118,7 +119,8 @@ fn solving(report: &Report, workload: &Workload) -> Option<Figure> {
         rules: Vec::new(),
         groups: vec![(String::new(), series)],
     });
-    let caption = "Median over the seeds that solved training at a step that validations or losses show. Bars: \
+    let caption = "Step at which validations, or else the training loss, show that training is solved: median over the seeds that \
+         solved it. Bars: \
          minimum to maximum. Encodings without such a seed have no row.";
     let title = format!("{}: steps to solve", workload.name);
     Some(Figure::new(title, caption, plot))

@@ -132,8 +132,8 @@ fn contests(report: &Report, name: &str) -> Table {
         .column("significantly worse than", |(_, ranking, _)| significant(ranking, false))
         .table()
         .with_legend(
-            "Score: mean over the evaluations of the region and over seeds, with its 95% interval. Bold: first rank. \
-             Significance: tests paired by seed, with Holm's correction over all pairs of the workload.",
+            "Score: the mean over the evaluations of the region and over seeds, with its 95% interval. Bold: first \
+             rank. Significance: tests paired by seed, with Holm's correction over all pairs of the workload.",
         )
 }
 
@@ -173,8 +173,8 @@ fn by_length(report: &Report, figures: &[Vec<Figure>], encoding: &Encoding) -> V
         }
     }
     let title = format!("{} by length", encoding.display);
-    let caption = "Exact match by length on the split of each workload that has several: this encoding, RoPE, and the best of the \
-                   workload. Vertical: trained length; dashed: chance.";
+    let caption = "Exact match by length, on each workload's split with several lengths, of this encoding, RoPE and \
+         the best encoding of the workload. Vertical line: trained length; dashed line: chance.";
     let panels = (!panels.is_empty()).then(|| Figure::new(title, caption, Plot::Panels(panels)));
     panels.into_iter().chain(others).collect()
 }
@@ -202,11 +202,11 @@ fn prices(report: &Report, name: &str) -> Table {
     let ratio = |value: Option<f64>| TableCell::optional(value, |x| format!("{x:.2}"));
     Table::of(costs)
         .column("workload", |(workload, _)| workload::name(workload))
-        .column("its parameters", |(_, cost)| thousands(cost.params_encoding))
-        .column("FLOPs\ntimes RoPE's", |(_, cost)| ratio(cost.flops_ratio))
-        .column("step time\ntimes RoPE's", |(_, cost)| ratio(cost.sound_step_ratio()))
-        .column("peak memory\ntimes RoPE's", |(_, cost)| ratio(cost.memory_ratio))
-        .column("chosen rate", |(workload, _)| {
+        .column("parameters of the encoding", |(_, cost)| thousands(cost.params_encoding))
+        .column("FLOPs\nrelative to RoPE", |(_, cost)| ratio(cost.flops_ratio))
+        .column("step time\nrelative to RoPE", |(_, cost)| ratio(cost.sound_step_ratio()))
+        .column("peak memory\nrelative to RoPE", |(_, cost)| ratio(cost.memory_ratio))
+        .column("chosen learning rate", |(workload, _)| {
             let chosen = workload.grid.as_ref().and_then(|grid| grid.grid.choice(name));
             TableCell::optional(chosen, |choice| choice.value.to_string())
         })
@@ -216,9 +216,9 @@ fn prices(report: &Report, name: &str) -> Table {
         })
         .table()
     .with_legend(
-        "Costs are those of a training step, relative to RoPE on the same workload. Step times are left out if cells \
-         of the encoding or of RoPE ran concurrently with other cells, on a busy machine or for fewer than 100 steps. \
-         Chosen rate: the learning rate that validation chose from a grid. Fit rate: share of seeds that solved \
+        "Costs are per training step and relative to RoPE on the same workload. Step times are left out if cells of \
+         the encoding or of RoPE ran concurrently with other cells, on a busy machine or for fewer than 100 steps. \
+         Chosen learning rate: the rate that validation chose from a grid. Fit rate: the share of seeds that solved \
          training.",
     )
     .without_empty_columns()

@@ -17,7 +17,7 @@ pub(super) fn section(report: &Report, workload: &Workload, by_length: &[Figure]
     let summary = description.map_or_else(String::new, |own| format!(" {}", own.summary));
     let lens: Vec<String> = workload.train_lens.iter().map(u64::to_string).collect();
     let task = format!(
-        "{}.{summary} Trained at {} {}; encodings are ranked by {}.",
+        "{}.{summary} The trained length is {} {}; encodings are ranked by {}.",
         workload.task,
         listed(&lens, "and"),
         workload.len_unit,

@@ -38,7 +38,10 @@ pub fn claims(report: &Report) -> Table {
         let unjudged: BTreeSet<String> = unjudged.collect();
         if !unjudged.is_empty() {
             let unjudged: Vec<String> = unjudged.into_iter().collect();
-            notes.push(format!("Not judged, {claim} ({source}): {}.", unjudged.join("; ")));
+            notes.push(format!(
+                "No verdict on the claim “{claim}” ({source}): {}.",
+                unjudged.join("; ")
+            ));
         }
         let recipe = format!("{source}: {}", judged.claim.recipe);
         if !notes.contains(&recipe) {
@@ -59,7 +62,7 @@ pub fn claims(report: &Report) -> Table {
                         format!("rises by less than {margin}%")
                     }
                     (Some(_), Some(margin)) => format!("rises by more than {margin}%"),
-                    (None, _) => format!("n = {}", own.line.comparison.paired.n),
+                    (None, _) => format!("n = {}", own.line.pair.comparison.paired.n),
                 };
                 let strong = own.verdict != ClaimVerdict::Undecided;
                 TableCell { strong, ..TableCell::with_detail(own.verdict.name(), detail) }
@@ -67,20 +70,20 @@ pub fn claims(report: &Report) -> Table {
             .table();
     let table = Table { notes, keys: 3, ..table };
     table.with_legend(
-        "On a workload where the two encodings differ significantly, a claim holds or is contradicted; elsewhere the \
-         claim is undecided, even if it states that there is no advantage. An encoding keeps its perplexity where its \
-         perplexity at the longest evaluated length is significantly below its value in distribution plus the margin. \
-         Holm's correction covers the comparisons of all claims, or of each claim alone if the suite says so; that of \
-         contrasts with RoPE covers these contrasts, so the same difference can be significant there and undecided \
-         here. Difference: the first minus the second (for \
-         perplexity, the second divided by the first), paired by seed, with its uncorrected 95% interval.",
+        "A claim holds or is contradicted on a workload where the two encodings differ significantly. On other \
+         workloads it is undecided, even if it states that there is no advantage. An encoding keeps its perplexity \
+         where its perplexity at the longest evaluated length is significantly below its perplexity in distribution \
+         plus the margin. Holm's correction covers the comparisons of all claims, or of each claim alone if the \
+         suite says so. Comparisons with RoPE in other tables have a separate correction, so the same difference can \
+         be significant there and undecided here. Difference: the first encoding minus the second (for perplexity, \
+         the second divided by the first), paired by seed, with its uncorrected 95% interval.",
     )
 }
 
 fn claim_cell(judged: &JudgedClaim) -> TableCell {
     let null = match judged.claim.expected {
         ExpectedResult::Better => "",
-        ExpectedResult::NotBetter => ", expected: no advantage of the first",
+        ExpectedResult::NotBetter => ", expected: no advantage of the first encoding",
     };
     TableCell::with_detail(&judged.claim.text, format!("{}{null}", judged.claim.source))
 }
@@ -125,7 +128,7 @@ mod tests {
         assert_eq!(
             table.notes,
             [
-                "Not judged, CoPE counts better (A. Author 2024): CoPE and RoPE on x, y: no evaluation to compare.",
+                "No verdict on the claim “CoPE counts better” (A. Author 2024): CoPE and RoPE on x, y: no evaluation to compare.",
                 "A. Author 2024: The models of the paper are larger.",
             ]
         );

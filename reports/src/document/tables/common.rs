@@ -11,8 +11,8 @@ pub(super) const NO_COMMON_SEED: &str = "†";
 pub(super) const UNRANKED: &str = "‡";
 
 /// Note on encodings that have all evaluations and no rank.
-pub(super) const TOO_FEW_SEEDS: &str = "Rank –: too few seeds for a rank, which needs 3 seeds in common with another \
-     encoding. The other encodings are ranked without this one.";
+pub(super) const TOO_FEW_SEEDS: &str = "Rank –: too few seeds. A rank needs 3 seeds in common with another encoding. \
+     The other encodings are ranked without this one.";
 
 /// Marks times that other work disturbed.
 pub(super) const DISTURBED: &str = "†";
@@ -24,15 +24,15 @@ pub(super) fn mark(disturbed: bool) -> String {
 
 /// Returns the note on the mark of times, if any was disturbed.
 pub(super) fn disturbed_note(disturbed: impl IntoIterator<Item = bool>) -> Option<String> {
-    let note = "Measured while other cells or programs ran on the machine: not comparable.";
+    let note = "This time was measured while other cells or programs ran on the machine, so it is not comparable.";
     disturbed.into_iter().any(|is| is).then(|| format!("{DISTURBED} {note}"))
 }
 
 /// Note on the means and medians of tables.
-pub(super) const MEAN: &str = "Mean: over n seeds, with its 95% confidence interval in brackets (Student's t over the \
-    seeds, and over the questions where records hold the answers).";
+pub(super) const MEAN: &str = "Mean: over n seeds. In brackets: its 95% confidence interval by Student's t over the \
+     seeds and, where records have the answers, over the questions.";
 pub(super) const MEDIAN: &str = "Median: with its 95% bootstrap interval, which is too narrow for few seeds: it \
-    covers the true value in 1/2 of all cases with 2 seeds, in 3/4 with 3.";
+     covers the true value in 1/2 of all cases with 2 seeds, and in 3/4 with 3 seeds.";
 
 impl TableCell {
     /// Returns the first cell of an encoding's row: its name, which leads to its section.

@@ -16,7 +16,7 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
         .column("encoding", |cost| TableCell::of_encoding(report, &cost.encoding))
         .column("tokens/s", |cost| time(cost.tokens_per_second, si, cost.disturbed))
         .column("ms per step", |cost| time(milliseconds(cost), three_digits, cost.disturbed))
-        .column("time / RoPE's", |cost| {
+        .column("step time relative to RoPE", |cost| {
             time(cost.step_ratio, ratio, cost.disturbed || cost.rope_disturbed)
         })
         .column("training time", |cost| {
@@ -27,7 +27,7 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
             )
         })
         .column("peak memory", |cost| TableCell::optional(cost.peak_bytes, |b| bytes(b as f64)))
-        .column("memory / RoPE's", |cost| TableCell::optional(cost.memory_ratio, ratio))
+        .column("memory relative to RoPE", |cost| TableCell::optional(cost.memory_ratio, ratio))
         .table();
     table.notes.extend(disturbed_note(workload.costs.iter().map(|cost| cost.disturbed)));
     if workload.machines.len() > 1 {
@@ -38,8 +38,8 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
             workload.machines.join("; ")
         ));
     }
-    let legend = "Step times: median over steps, mean over seeds. Training time: all steps of a run, which may stop \
-         early; mean over seeds. Peak memory: maximum over seeds.";
+    let legend = "Step times: median over the steps of a run, then mean over seeds. Training time: all steps of a \
+         run, which may stop early; mean over seeds. Peak memory: maximum over seeds.";
     table.with_legend(legend).without_empty_columns()
 }
 
@@ -52,12 +52,12 @@ pub fn flops(report: &Report, workload: &Workload) -> Table {
     let table = Table::of(&workload.costs)
         .column("encoding", |cost| TableCell::of_encoding(report, &cost.encoding))
         .column("parameters", |cost| known(cost.params_total, whole))
-        .column("of the encoding", |cost| {
+        .column("parameters of the encoding", |cost| {
             TableCell::optional(cost.known_params_of_encoding(), thousands)
         })
         .column("FLOPs per token", |cost| known(cost.flops_forward_per_token, si))
         .column("FLOPs per step", |cost| known(cost.flops_train_step, si))
-        .column("FLOPs / RoPE's", |cost| {
+        .column("FLOPs relative to RoPE", |cost| {
             TableCell::optional(cost.flops_ratio, |ratio| format!("{ratio:.3}"))
         })
         .column("FLOPs of the training", |cost| {
@@ -77,8 +77,8 @@ pub fn flops(report: &Report, workload: &Workload) -> Table {
     let counted = |c: &EncodingCost| c.step_allocations.is_some() || c.step_instructions.is_some();
     if workload.costs.iter().any(counted) {
         table = table.with_legend(
-            "Instructions and allocations are counted in the third step, on one thread; means over the seeds with \
-             counts.",
+            "Allocations and instructions are counted on one thread: allocations in the third step, instructions as \
+             the mean of steps 3 and 4. The table shows means over the seeds with counts.",
         );
     }
     table.without_empty_columns()
@@ -97,14 +97,15 @@ pub fn measured(report: &Report) -> Table {
     let mut table = Table::of(order)
         .column("encoding", |step| TableCell::of_encoding(report, &step.encoding))
         .column("ms per training step", |step| milliseconds(step.step_seconds))
-        .column("step\ntimes RoPE's", |step| over(|step| Some(step.step_seconds), step))
+        .column("step\nrelative to RoPE", |step| over(|step| Some(step.step_seconds), step))
         .column("peak memory", |step| TableCell::optional(step.peak_bytes, |b| bytes(b as f64)))
-        .column("memory\ntimes RoPE's", |step| {
+        .column("memory\nrelative to RoPE", |step| {
             over(|step| step.peak_bytes.map(|bytes| bytes as f64), step)
         })
         .table();
     let conditions = &report.meta.measured_at;
-    table.notes = vec![format!("Measured alone on one machine, in one run: {conditions}.")];
+    table.notes =
+        vec![format!("Measured on one machine in one run of `pe-bench speed`: {conditions}.")];
     table.without_empty_columns()
 }
 
@@ -127,7 +128,11 @@ mod tests {
         };
         assert_eq!(marks("CoPE"), [false, false, true, false, false], "{:?}", table.columns);
         assert_eq!(marks("RoPE"), [true, true, true, true, false]);
-        assert!(table.notes[0].starts_with("† Measured while other cells"), "{:?}", table.notes);
+        assert!(
+            table.notes[0].starts_with("† This time was measured while other cells"),
+            "{:?}",
+            table.notes
+        );
     }
 
     #[test]

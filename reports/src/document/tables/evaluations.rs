@@ -15,8 +15,8 @@ pub fn evaluations(report: &Report, workload: &Workload) -> Table {
             let beyond = match (row.in_distribution, row.unseen_samples) {
                 (true, _) => "",
                 (false, Some(0)) => " (trained sizes)",
-                (false, None) => " (beyond)",
-                (false, Some(_)) => " (beyond, questions larger than in training)",
+                (false, None) => " (beyond training)",
+                (false, Some(_)) => " (beyond training, only larger questions)",
             };
             format!("{}{beyond}", row.split)
         })

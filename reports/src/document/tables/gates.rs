@@ -29,8 +29,9 @@ pub fn gates(report: &Report, workload: &Workload) -> Table {
         .table()
     .with_legend(
         "Gate score: how well gates agree with the tokens that the task counts. It is the area under the ROC curve \
-         within a row, averaged over the rows that predict an answer, then over n seeds [95% confidence interval]. 1: gates \
-         of counted tokens are above all others; 0.5: no relation; 0: below all others.",
+         within a row, averaged over the rows that predict an answer, then over n seeds [95% confidence interval]. \
+         1: the gates of counted tokens are above all other gates; 0.5: no relation; 0: they are below all other \
+         gates.",
     )
 }
 

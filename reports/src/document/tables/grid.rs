@@ -42,7 +42,7 @@ pub(crate) fn grid(report: &Report, workload: &Workload, grid: &GridReport) -> T
         )
         .column("cells", |choice| choice.spent.cells.to_string())
         .column("steps", |choice| thousands(choice.spent.steps))
-        .column("training s", |choice| {
+        .column("training time (s)", |choice| {
             three_digits(choice.spent.seconds) + &mark(choice.spent.disturbed)
         })
         .column("FLOPs", |choice| si(choice.spent.flops))
@@ -69,14 +69,15 @@ fn validation(headline: Metric, point: &GridResult) -> TableCell {
 
 fn notes(report: &Report, workload: &Workload, grid: &analysis::grid::WorkloadGrid) -> Vec<String> {
     let by = if workload.headline.higher_is_better() {
-        "the highest exact match in validation, averaged over seeds; among equal ones the lowest loss decides"
+        "the highest exact match in validation, averaged over seeds; among equal values the lowest loss decides"
     } else {
         "the lowest loss in validation, averaged over seeds"
     };
     let mut notes = vec![format!(
         "Each encoding was trained with every value of `{}`. All numbers of this workload, except those under \
-         \"default\", are for the best value of the encoding, which has {by}. All seeds of an encoding use the same value. Validations share no sample with the evaluations. The \
-         columns from cells to FLOPs show the cost of the whole grid.",
+         \"default\", are for the best value of the encoding. The best value has {by}. All seeds of an encoding use \
+         the same value. Validations share no sample with the evaluations. The columns from cells to FLOPs show the \
+         cost of the whole grid.",
         grid.axis
     )];
     let edge: Vec<String> =
@@ -90,8 +91,8 @@ fn notes(report: &Report, workload: &Workload, grid: &analysis::grid::WorkloadGr
     if !grid.fresh_seeds.is_empty() {
         let seeds: Vec<String> = grid.fresh_seeds.iter().map(u64::to_string).collect();
         notes.push(format!(
-            "Results at the best value are from the fresh seeds {}, which took no part in choosing it; results under \
-             \"default\" are from the seeds that chose it.",
+            "Results at the best value are from the fresh seeds {}, which took no part in choosing it. Results under \
+             \"default\" are from the seeds that were used to choose it.",
             listed(&seeds, "and")
         ));
     }
@@ -128,7 +129,7 @@ mod tests {
         let report = Report::new(&records, &ReportMeta::default()).unwrap();
         let workload = &report.workloads[0];
         let table = grid(&report, workload, workload.grid.as_ref().unwrap());
-        let column = table.columns.iter().position(|column| column == "training s").unwrap();
+        let column = table.columns.iter().position(|column| column == "training time (s)").unwrap();
         let seconds: Vec<&str> = table.rows.iter().map(|row| &*row[column].text).collect();
         assert_eq!(seconds, ["8.00", "8.00 †"]);
         assert!(table.notes.iter().any(|note| note.starts_with('†')), "{:?}", table.notes);
@@ -164,7 +165,7 @@ mod tests {
         let workload = &report.workloads[0];
         let notes = crate::document::tables::summary(&report).notes;
         let chosen =
-            "Chosen for each encoding by validation: learning_rate, from 0.001, 0.003 (w).";
+            "Chosen by validation for each encoding: learning_rate out of 0.001, 0.003 (on w).";
         assert!(notes.iter().any(|note| note == chosen), "{notes:?}");
         let table = grid(&report, workload, workload.grid.as_ref().unwrap());
         let rope: Vec<&str> = table.rows[1].iter().map(|cell| cell.text.as_str()).collect();

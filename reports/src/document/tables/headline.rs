@@ -25,8 +25,8 @@ pub fn headline(report: &Report) -> Table {
         // Intervals, ranks and fit rates are in the report.
         row.iter_mut().skip(2).for_each(|cell| cell.detail.clear());
     }
-    let note = "Bold: first rank, that is, the best encoding and all that these seeds cannot separate from it. In \
-         brackets: 95% intervals.";
+    let note = "Bold: first rank, that is, the best encoding and all encodings that these seeds cannot separate from \
+         it. In brackets: 95% intervals.";
     Table { notes: vec![note.to_owned()], legends: Vec::new(), ..table }
 }
 
@@ -34,10 +34,10 @@ pub fn headline(report: &Report) -> Table {
 fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
     let telling: Vec<&&Ranking> = rankings.iter().filter(|r| r.has_several_ranks()).collect();
     let note = format!(
-        "First rank: number of workloads on which the encoding is the best, or cannot be separated from the best and \
-         is at most {:.0} points (for text {FAR} nats) behind. Workloads without ranks do not count. Better / \
-         worse: number of workloads on which the encoding differs significantly from {}, with Holm's correction over \
-         all comparisons with {}. In brackets: 95% intervals.{}",
+        "First rank: the number of workloads on which the encoding is the best, or cannot be separated from the best \
+         and is at most {:.0} points (for text {FAR} nats) behind it. Only workloads with several ranks count. \
+         Better / worse: the number of workloads on which the encoding differs significantly from {}, with Holm's \
+         correction over all comparisons with {}. In brackets: 95% intervals.{}",
         100.0 * FAR,
         report.display(YARDSTICK),
         report.display(YARDSTICK),
@@ -69,16 +69,16 @@ fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
             YARDSTICK => "–".to_owned(),
             name => format!("{} / {}", significant(name, YARDSTICK), significant(YARDSTICK, name)),
         })
-        .column("FLOPs of a step\ntimes RoPE's", |score| {
+        .column("FLOPs of a step\nrelative to RoPE", |score| {
             TableCell::optional(report.flops_ratio(&score.encoding), ratio)
         })
-        .column("FLOPs of the training\ntimes RoPE's", |score| {
+        .column("FLOPs of the training\nrelative to RoPE", |score| {
             TableCell::optional(report.flops_training_ratio(&score.encoding), ratio)
         })
-        .column("step time\ntimes RoPE's", |score| {
+        .column("step time\nrelative to RoPE", |score| {
             TableCell::optional(report.step_time_ratio(&score.encoding), ratio)
         })
-        .column("time of the training\ntimes RoPE's", |score| {
+        .column("time of the training\nrelative to RoPE", |score| {
             TableCell::optional(report.training_time_ratio(&score.encoding), ratio)
         })
         .table();
@@ -94,8 +94,8 @@ fn step_time(report: &Report, overall: &Overall) -> String {
         " Times: measured during training, median over the workloads.".to_owned()
     } else {
         format!(
-            " Step time: measured alone ({}). Time of the training: this step time and the number of steps, \
-             which early stopping reduces, median over the workloads.",
+            " Step time: measured by `pe-bench speed` ({}). Time of the training: this step time multiplied by the \
+             number of steps, which early stopping reduces; median over the workloads.",
             report.meta.measured_at
         )
     }

@@ -31,7 +31,7 @@ pub(crate) fn improvement(overall: &Overall, name: &str, other: &str) -> TableCe
 
 /// Returns the explanation of a probability of improvement in a table.
 pub(crate) fn legend(overall: &Overall) -> String {
-    format!("{} Bold: the interval is above 50%.", explained(overall))
+    format!("{} Bold: the whole interval is above 50%.", explained(overall))
 }
 
 /// Returns the explanation of a probability of improvement.

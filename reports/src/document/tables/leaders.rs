@@ -15,11 +15,11 @@ pub(crate) fn leaders(report: &Report) -> Table {
             strong: other(leader),
             ..TableCell::of_encoding(report, &leader.encoding)
         })
-        .column("its score", |leader| percent(leader.value))
+        .column("score", |leader| percent(leader.value))
         .table()
         .in_words()
         .with_legend(format!(
-            "Score: {} over the other workloads. Bold: not the leader over all.",
+            "Score: {} over the other workloads. Bold: an encoding that does not lead over all workloads.",
             Overall::NAME
         ))
 }

@@ -165,14 +165,16 @@ fn legends(workload: &Workload, metric: Metric, spread: Spread) -> Vec<String> {
     };
     vec![
         format!(
-            "{}: {}{unit}, mean over n = {} seeds{spread}; columns are splits and lengths in {}, trained at {}.",
+            "{}: {}{unit}, mean over n = {} seeds{spread}; columns are splits and lengths in {}. The trained length \
+             is {}.",
             workload.name,
             metric.name(),
             joined(n, " or "),
             workload.len_unit,
             joined(&workload.train_lens, " and "),
         ),
-        "Bold: the best mean of a column, if it is above chance; no test is implied.".to_owned(),
+        "Bold: the best mean of a column, if it is above chance. No test of significance is made."
+            .to_owned(),
     ]
 }
 

@@ -15,15 +15,16 @@ pub fn question(report: &Report) -> Option<(String, Table)> {
         .answered([&a, &b], |item| *item)
         .column("better", |(_, line)| match line.better() {
             Some(name) => report.display(name).to_owned(),
-            None => format!("not separable with n = {}", line.comparison.paired.n),
+            None => format!("not separable with n = {}", line.pair.comparison.paired.n),
         })
         .table();
     table.notes = answer.unanswered.iter().map(|text| format!("Not answered: {text}.")).collect();
     let table = table.with_legend(
         "Planned question: the suite names the two encodings before any cell runs, so they are tested without \
-         correction for the other encodings. Holm's correction covers the workloads of the question, with or without \
-         a result; a question that is also a claim is corrected with all claims. Difference: the first minus the second \
-         (for perplexity, the second divided by the first), paired by seed, with its uncorrected 95% interval.",
+         correction for the other encodings. Holm's correction covers all workloads of the question, also those \
+         without a result. A question that is also a claim is corrected together with all claims. Difference: the \
+         first encoding minus the second (for perplexity, the second divided by the first), paired by seed, with its \
+         uncorrected 95% interval.",
     );
     Some((format!("Planned question: {a} against {b}"), table))
 }
@@ -56,7 +57,7 @@ impl<T> TableBuilder<T> {
             |item| line(item).1.ranking.metric,
             |item| {
                 let (answer, line) = line(item);
-                Some(line.gains(&answer.question.compared()[0]))
+                Some(line.pair.gains(&answer.question.compared()[0]))
             },
         )
     }

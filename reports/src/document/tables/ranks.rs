@@ -19,9 +19,9 @@ use stats::{Better, Comparison, Test, hedges_g_interval};
 /// Note on the columns of [`ranks`].
 const RANKS: [&str; 3] = [
     "Rank: an encoding shares the rank of the best encoding from which it cannot be separated. An encoding that \
-     cannot be separated but is more than 5 points (0.05 nats for text) behind has no rank.",
-    "p: with the test below it. Where the t test gives less than n seeds allow, the p-value is their bound, which \
-     depends on n and on the correction alone.",
+     cannot be separated from that one but is more than 5 points (0.05 nats for text) behind it has no rank.",
+    "p: the p-value, with its test below it. Bound for n seeds: n seeds allow no smaller p-value than this one, \
+     which depends only on n and on the correction. The t test itself gave a smaller one.",
     "Behind the best: mean difference from the best encoding, paired by seed, with its uncorrected 95% confidence \
      interval.",
 ];
@@ -160,13 +160,16 @@ fn difference_cell(metric: Metric, comparison: &Comparison) -> TableCell {
 fn p_cell(comparison: &Comparison) -> TableCell {
     TableCell::optional(comparison.p_holm, |p| {
         if comparison.is_bound() && p < 1.0 {
-            let bound = format!("bound of {}", count(comparison.paired.n, "seed"));
+            let bound = format!("bound for {}", count(comparison.paired.n, "seed"));
             TableCell::with_detail(least_p_value(p), bound)
         } else {
             let (n, test) = (comparison.paired.n, comparison.test);
             let is_least = test == Test::SignFlip && comparison.p <= Some(least_p(n));
-            let least =
-                if is_least { format!(", least of {}", count(n, "seed")) } else { String::new() };
+            let least = if is_least {
+                format!(", minimum for {}", count(n, "seed"))
+            } else {
+                String::new()
+            };
             TableCell::with_detail(
                 p_value(p).trim_start_matches("= "),
                 test.name().to_owned() + &least,
@@ -191,7 +194,7 @@ fn effect_cell(comparison: &Comparison) -> TableCell {
 /// Returns the criteria that determine the time to solve of a workload.
 fn criteria(workload: &Workload, solved_loss: f64) -> String {
     let by_validation =
-        "the first of the consecutive validations that were good enough to end training";
+        "the first of the consecutive validations after which training counts as solved";
     let by_loss = format!(
         "the first point of the training curve with a loss of at most {solved_loss} nats per scored token"
     );
@@ -236,22 +239,22 @@ pub(crate) fn run_metrics(report: &Report, workload: &Workload) -> Table {
             }
             cell
         })
-        .column("times training length", |metrics| {
+        .column("relative to the trained length", |metrics| {
             let ratio = metrics.effective_ratio;
             TableCell::optional(ratio, |ratio| format!("{}{ratio:.2}", sign(metrics)))
         })
         .table()
         .with_legend(format!(
-        "Fit rate: share of seeds that solved training, that is, reached an exact match of at least {} in \
-         distribution; diverged seeds count as not solved. To solve: {}; median [minimum to maximum] over the solved \
-         seeds that have such a point.",
+        "Fit rate: the share of seeds that solved training, that is, reached an exact match of at least {} in \
+         distribution. Diverged seeds count as not solved. Steps and seconds to solve are counted up to {}: median \
+         [minimum to maximum] over the solved seeds that have such a point.",
         percent(solved_exact_match),
         criteria(workload, solved_loss)
     ))
     .with_legend(format!(
         "Effective length: the largest evaluated length up to which exact match on the training split is at least {} \
-         at every length; median over seeds [minimum to maximum]. ≥: no longer length was evaluated. 0: exact match \
-         is lower already at the shortest length.",
+         at every length; median over seeds [minimum to maximum]. ≥: this share is reached even at the longest evaluated length. 0: exact match \
+         is below this share already at the shortest length.",
         percent(effective_exact_match)
     ))
     .without_empty_columns();
@@ -284,7 +287,7 @@ pub(crate) fn ablation(ranking: &Ranking, base: &str) -> Table {
         pairs.iter().find(is_own).map(|pair| pair.gains(&change.encoding))
     };
     let difference =
-        if metric.higher_is_better() { "change minus base" } else { "change over base" };
+        if metric.higher_is_better() { "change minus base" } else { "change divided by base" };
     let mut table = Table::of(changes)
         .column("encoding", |change| change.display.clone())
         .column(metric.name(), |change| value(change))
@@ -300,8 +303,8 @@ pub(crate) fn ablation(ranking: &Ranking, base: &str) -> Table {
     first[1] = value(base);
     table.rows.insert(0, first);
     table.with_legend(
-        "Ablation: each change is compared with the base, paired by seed [uncorrected 95% interval of the mean \
-         difference]. Holm's correction covers the changes.",
+        "Ablation: each change is compared with the base, paired by seed. In brackets: the uncorrected 95% interval \
+         of the mean difference. Holm's correction covers all changes.",
     )
 }
 

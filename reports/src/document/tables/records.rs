@@ -46,7 +46,7 @@ pub fn cells<'a>(cells: impl IntoIterator<Item = &'a CellRow>) -> Table {
             format!("{}, {threads}, {jobs}", cell.host_cpu)
         })
         .column("started (UTC)", |cell| cell.started_utc.clone())
-        .column("training s", |cell| format!("{:.1}", cell.train_seconds))
+        .column("training time (s)", |cell| format!("{:.1}", cell.train_seconds))
         .table()
         .in_words()
 }

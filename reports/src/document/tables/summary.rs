@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::common::{MEAN, TOO_FEW_SEEDS, UNRANKED, interval, ratio, spread};
 use crate::document::table::{Table, TableCell};
 use analysis::grid::GridReport;
-use analysis::ranking::{EncodingResult, Rank, Ranking};
+use analysis::ranking::{EncodingResult, FAR, Rank, Ranking};
 use analysis::run_metrics::RunMetrics;
 use analysis::{Encoding, EncodingCost, Overall, OverallScore, Report, Workload};
 use records::Metric;
@@ -48,14 +48,16 @@ pub fn summary(report: &Report) -> Table {
     }
     table.rows.extend(chance(&rankings, !scores.is_empty()));
     table.notes = notes(&rankings);
-    table.notes.extend(n.map(|n| format!("{} everywhere.", count(n, "seed"))));
+    table.notes.extend(n.map(|n| format!("Every mean is over {}.", count(n, "seed"))));
     table.legends = vec![
         MEAN.to_owned(),
         format!(
             "Summary: each number is the mean over all evaluations of the region, then over seeds. Bold: first rank, \
-             that is, the best mean and all means that these seeds cannot separate from it (paired by seed, Holm's \
-             correction over all pairs of a column; at least {LEAST_SEEDS} seeds). Nothing is bold where all \
-             encodings share the first rank. Fit: share of seeds with an exact match of at least {} in distribution.",
+             that is, the best mean and all means that these seeds cannot separate from it and that are at most \
+             {:.0} points (for text {FAR} nats) behind it. The tests are paired by seed, have Holm's correction over \
+             all pairs of a column and need at least {LEAST_SEEDS} seeds. Nothing is bold where all encodings share \
+             the first rank. Fit: share of seeds with an exact match of at least {} in distribution.",
+            100.0 * FAR,
             percent(report.settings.solved_exact_match).replace(".0%", "%")
         ),
     ];
@@ -143,7 +145,7 @@ fn notes(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
     let mut notes = Vec::new();
     let results = || rankings.iter().flat_map(|(_, c)| &c.results);
     if results().any(|s| s.rank == Rank::Unranked) {
-        let why = "evaluations are missing (the mean is over the others) or not finite";
+        let why = "evaluations are missing or not finite. The mean is over the other evaluations";
         notes.push(format!("{UNRANKED} Not ranked: {why}."));
     }
     if results().any(|s| s.rank == Rank::TooFewSeeds) {
@@ -161,7 +163,7 @@ fn notes(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
     notes.extend(chosen(rankings));
     if rankings.iter().any(|(_, c)| c.region == Region::Inside) {
         notes.push(
-            "In distribution: on this workload nothing was evaluated beyond training.".to_owned(),
+            "In distribution: the workloads of these columns were not evaluated at longer lengths or on other distributions.".to_owned(),
         );
     }
     notes
@@ -172,7 +174,7 @@ fn chosen(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
     let mut workloads: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (workload, _) in rankings {
         let Some(GridReport { grid, .. }) = &workload.grid else { continue };
-        let grid = format!("{}, from {}", grid.short_axis(), joined(&grid.values, ", "));
+        let grid = format!("{} out of {}", grid.short_axis(), joined(&grid.values, ", "));
         workloads.entry(grid).or_default().push(workload.name.clone());
     }
     let note = |(grid, workloads): (String, Vec<String>)| {
@@ -181,7 +183,7 @@ fn chosen(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
         } else {
             listed(&workloads, "and")
         };
-        format!("Chosen for each encoding by validation: {grid} ({on}).")
+        format!("Chosen by validation for each encoding: {grid} (on {on}).")
     };
     workloads.into_iter().map(note).collect()
 }
@@ -198,19 +200,19 @@ pub fn prices(report: &Report) -> Table {
         .column("parameters", |own| {
             spread(costs(own, &|c| EncodingCost::known(c.params_total)), whole)
         })
-        .column("of the encoding", |own| {
+        .column("parameters of the encoding", |own| {
             spread(costs(own, &|c| c.known_params_of_encoding().map(|n| n as f64)), whole)
         })
-        .column("FLOPs\ntimes RoPE's", |own| {
+        .column("FLOPs\nrelative to RoPE", |own| {
             spread(costs(own, &|c| c.flops_ratio), |ratio| format!("{ratio:.3}"))
         })
-        .column("training FLOPs\ntimes RoPE's", |own| {
+        .column("training FLOPs\nrelative to RoPE", |own| {
             spread(costs(own, &|c| c.flops_training_ratio), ratio)
         })
-        .column("ms per step\ntimes RoPE's", |own| {
+        .column("ms per step\nrelative to RoPE", |own| {
             spread(costs(own, &EncodingCost::sound_step_ratio), ratio)
         })
-        .column("training time\ntimes RoPE's", |own| {
+        .column("training time\nrelative to RoPE", |own| {
             spread(costs(own, &|c| report.training_time_ratio_of(c)), ratio)
         })
         .column("peak memory", |own| spread(costs(own, &|c| c.peak_bytes.map(|b| b as f64)), bytes))
@@ -225,12 +227,12 @@ pub fn prices(report: &Report) -> Table {
     table
         .with_legend("Over several workloads: median, with minimum and maximum in brackets.")
         .with_legend(
-            "FLOPs and ms: a training step, relative to RoPE on the same workload. Training FLOPs and time: the \
-             steps that a run took, which early stopping reduces, without the search for a learning rate. The time uses \
-             step times that were measured alone, where there are any. FLOPs count only matrix products, \
-             with all T x T pairs of attention; masks, sums, exponentials and normalisations are not counted. Times \
-             are left out if cells of the encoding or of RoPE ran concurrently with other cells, on a busy machine or \
-             for fewer than 100 steps.",
+            "FLOPs and ms per step: cost of one training step, relative to RoPE on the same workload. Training FLOPs \
+             and training time: cost of all steps of a run, which early stopping reduces, without the search for a \
+             learning rate. The training time uses step times from `pe-bench speed`, where there are any. FLOPs \
+             count only matrix products, with all T x T pairs of attention; masks, sums, exponentials and \
+             normalisations are not counted. Times are left out if cells of the encoding or of RoPE ran concurrently \
+             with other cells, on a busy machine or for fewer than 100 steps.",
         )
         .without_empty_columns()
 }

@@ -7,7 +7,7 @@ use analysis::{AnswerLine, EncodingCost, Overall, Report, Workload, YARDSTICK};
 use records::Metric;
 use records::number::{count, listed, p_value, points, value_and_interval};
 use records::settings::Region;
-use stats::{Comparison, Estimate, sorted_median};
+use stats::{Estimate, sorted_median};
 
 /// Sentence of an abstract, with the numbers that it states.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,10 +116,11 @@ fn pair_of<'a>(ranking: &'a Ranking, a: &str, b: &str) -> Option<&'a RankedPair>
     pair.filter(|_| ranking.metric == Metric::ExactMatch)
 }
 
-fn difference(pair: &RankedPair, comparison: &Comparison, workload: &str) -> StatedNumber {
+fn difference(pair: &RankedPair, workload: &str) -> StatedNumber {
     let name = format!("difference {} {} {workload}", pair.better, pair.worse);
-    let interval = comparison.paired.ci95.map(|ends| Metric::ExactMatch.cut_difference(ends));
-    StatedNumber::new(name, comparison.paired.mean_difference, interval)
+    let paired = &pair.comparison.paired;
+    let interval = paired.ci95.map(|ends| Metric::ExactMatch.cut_difference(ends));
+    StatedNumber::new(name, paired.mean_difference, interval)
 }
 
 /// The planned question on the workloads that are compared by exact match; `None` if there is none.
@@ -130,8 +131,8 @@ fn planned(report: &Report) -> Option<AbstractSentence> {
     let mut numbers = Vec::new();
     let mut clauses: BTreeMap<Option<&str>, Vec<String>> = BTreeMap::new();
     for line in &lines {
-        let pair = line.ranking.pairs.first()?;
-        let number = difference(pair, &line.comparison, &line.workload);
+        let pair = &line.pair;
+        let number = difference(pair, &line.workload);
         let size = number.shown(points, " points");
         let clause = if line.better().is_some() {
             format!("by {size} on {}", line.workload)
@@ -152,11 +153,11 @@ fn planned(report: &Report) -> Option<AbstractSentence> {
     let parts = [won(&a, &b), won(&b, &a), clauses.get(&None).map(neither)];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let of = if lines.len() == answer.planned {
-        count(lines.len() as u64, "planned workload")
+        count(lines.len() as u64, "workload")
     } else {
-        format!("{} of {}", lines.len(), count(answer.planned as u64, "planned workload"))
+        format!("{} of {}", lines.len(), count(answer.planned as u64, "workload"))
     };
-    let text = format!("On {of}, {}.", parts.join("; "));
+    let text = format!("On {of} of the planned question, {}.", parts.join("; "));
     (!lines.is_empty()).then_some(AbstractSentence { text, numbers })
 }
 
@@ -174,7 +175,7 @@ fn largest(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
         .iter()
         .max_by(|(.., x), (.., y)| is_won(x).cmp(&is_won(y)).then(size(x).total_cmp(&size(y))))?;
     let significant = if won > 0 && won < pairs.len() { "significant " } else { "" };
-    let number = difference(pair, &pair.comparison, workload);
+    let number = difference(pair, workload);
     let [better, worse] = [&pair.better, &pair.worse].map(|name| report.display(name));
     let p = pair.comparison.p_holm.map_or_else(String::new, |p| format!(", p {}", p_value(p)));
     let size = number.shown(points, " points");
@@ -187,7 +188,7 @@ fn largest(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
     let others = rankings().any(|(_, ranking)| ranking.metric != Metric::ExactMatch);
     let by = if others { " compared by exact match" } else { "" };
     let text = format!(
-        "Seeds separate {better} and {worse} on {won} of {}{by}; the largest {significant}difference is on \
+        "{better} and {worse} differ significantly on {won} of {}{by}; the largest {significant}difference is on \
          {workload}, {}, where {what}.",
         count(pairs.len() as u64, "workload"),
         region.name(),
@@ -238,8 +239,8 @@ fn change(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
         format!("{verb} {} {size}", report.display(name))
     };
     let text = format!(
-        "Leaving the training distribution {} of exact match and {} (mean over {}, on the evaluations that rank \
-         encodings; intervals over seeds).",
+        "Leaving the training distribution {} of exact match and {} (mean over {}, on the evaluations by which \
+         encodings are ranked; intervals over seeds).",
         moves(&own, a),
         moves(&other, b),
         count(workloads as u64, "workload"),
@@ -273,13 +274,14 @@ fn price(report: &Report, encoding: &str) -> Option<AbstractSentence> {
     let training = training.filter(|_| stops);
     let and_training = training.as_ref().map_or_else(String::new, |training| {
         format!(
-            "; a whole training, which stops when the task is solved, {} the operations",
+            "; a whole run, which stops when the task is solved, takes {} the operations",
             training.shown(ratio, " times")
         )
     });
     let source = match (&time, measured) {
         (None, _) => {
-            "median and range over the workloads); times are not compared, because no workload has undisturbed times of both"
+            "median and range over the workloads); times are not compared, because no workload has undisturbed times \
+             of both encodings"
         }
         (_, None) => "median and range over the workloads)",
         (_, Some(_)) => {
@@ -287,7 +289,8 @@ fn price(report: &Report, encoding: &str) -> Option<AbstractSentence> {
         }
     };
     let text = format!(
-        "A training step with {} takes {} the floating-point operations{and_time} of one with RoPE{and_training} ({source}.",
+        "A training step with {} takes {} the floating-point operations{and_time} of a step with RoPE{and_training} \
+         ({source}.",
         report.display(encoding),
         flops.shown(ratio, " times"),
     );
@@ -332,7 +335,7 @@ mod tests {
         );
         assert!(texts[0].contains(" over 2 workloads, 2 encodings and 8 seeds;"), "{}", texts[0]);
         assert!(
-            texts[1].starts_with("Seeds separate CoPE and RoPE on 2 of 2 workloads"),
+            texts[1].starts_with("CoPE and RoPE differ significantly on 2 of 2 workloads"),
             "{}",
             texts[1]
         );
@@ -343,7 +346,7 @@ mod tests {
         );
         assert!(texts[3].contains("1.00 times") && texts[3].contains("2.00 times"), "{}", texts[3]);
         // No training stopped early.
-        assert!(!texts[3].contains("a whole training"), "{}", texts[3]);
+        assert!(!texts[3].contains("a whole run"), "{}", texts[3]);
         let numbers = sentences.iter().flat_map(|sentence| &sentence.numbers);
         assert!(numbers.clone().all(|number| number.interval.is_some()));
         assert_eq!(numbers.count(), 7);
@@ -380,7 +383,7 @@ mod tests {
             text.contains("costs CoPE 6.5 points") && text.contains("costs RoPE 28.5 points"),
             "{text}"
         );
-        let ends = "(mean over 2 workloads, on the evaluations that rank encodings; intervals over seeds).";
+        let ends = "(mean over 2 workloads, on the evaluations by which encodings are ranked; intervals over seeds).";
         assert!(text.ends_with(ends), "{text}");
     }
 
@@ -429,12 +432,17 @@ mod tests {
         };
         let both = answered("['a', 'b']");
         assert!(
-            both.starts_with("On 2 planned workloads, CoPE is better than RoPE by 22.0 points ["),
+            both.starts_with(
+                "On 2 workloads of the planned question, CoPE is better than RoPE by 22.0 points ["
+            ),
             "{both}"
         );
         assert!(both.contains("on a; they are not separable on b ("), "{both}");
         let missing = answered("['a', 'c']");
-        assert!(missing.starts_with("On 1 of 2 planned workloads, CoPE"), "{missing}");
+        assert!(
+            missing.starts_with("On 1 of 2 workloads of the planned question, CoPE"),
+            "{missing}"
+        );
     }
 
     #[test]
@@ -471,7 +479,7 @@ mod tests {
         let report = Report::new(&records, &ReportMeta::default()).unwrap();
         let last = abstract_of(&report).pop().unwrap();
         assert!(
-            last.text.contains("no workload has undisturbed times of both")
+            last.text.contains("no workload has undisturbed times of both encodings")
                 && last.numbers.len() == 1
         );
         records.retain(|record| record.workload == "a");

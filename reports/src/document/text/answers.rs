@@ -114,7 +114,7 @@ pub(crate) fn answers(report: &Report) -> Vec<AnswerCard> {
         }
     };
     let Standing { rope, cheap } = standing(report, &places);
-    let at_its_price = format!("at up to {SAME_PRICE} times RoPE's cost");
+    let at_its_price = format!("at up to {SAME_PRICE} times RoPE's cost per step");
     let best = match cheap {
         Some(0) => format!("Best, also {at_its_price}"),
         _ => "Best".to_owned(),
@@ -146,7 +146,9 @@ pub(super) fn in_short(report: &Report) -> Option<String> {
     let Standing { rope, cheap } = standing(report, &places);
     let cheap = cheap.filter(|index| *index > 0).map(score);
     let cheap = cheap.map_or_else(String::new, |(name, value)| {
-        format!(" At up to {SAME_PRICE} times RoPE's cost, {name} scores highest: {value}.")
+        format!(
+            " At up to {SAME_PRICE} times RoPE's cost per step, {name} scores highest: {value}."
+        )
     });
     let rope = rope.filter(|index| *index > 0).map(score);
     let rope = rope.map_or_else(String::new, |(name, value)| format!(" {name} gets {value}."));
@@ -173,7 +175,7 @@ mod tests {
         report.meta.measured = vec![step("rope", 0.5), step("cope", 0.55)];
         let found = sentences(&report);
         assert_eq!(found.len(), 2, "{found:?}");
-        let best = "Best, also at up to 1.1 times RoPE's cost: CoPE, 77.0% ([7";
+        let best = "Best, also at up to 1.1 times RoPE's cost per step: CoPE, 77.0% ([7";
         assert!(found[0].starts_with(best), "{found:?}");
         assert!(found[0].ends_with(", 1.10 times RoPE's step time)."), "{found:?}");
         assert!(

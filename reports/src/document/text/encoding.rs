@@ -57,10 +57,11 @@ fn first(report: &Report, name: &str) -> Option<String> {
     let of = count(telling.len() as u64, "workload");
     match (telling.len(), won.len()) {
         (0, _) => None,
-        (_, 0) => Some(format!("First rank on none of {of} with several ranks.")),
-        (_, n) => {
-            Some(format!("First rank on {n} of {of} with several ranks: {}.", listed(&won, "and")))
-        }
+        (_, 0) => Some(format!("In the first rank on 0 of {of} with several ranks.")),
+        (_, n) => Some(format!(
+            "In the first rank on {n} of {of} with several ranks: {}.",
+            listed(&won, "and")
+        )),
     }
 }
 
@@ -79,7 +80,7 @@ fn against(report: &Report, name: &str, contrasts: &[Vec<RankedPair>]) -> Option
     };
     (!own.is_empty()).then(|| {
         format!(
-            "Significantly better than {} on {} and worse on {}, of {}.",
+            "Significantly better than {} on {} and significantly worse on {} of {}.",
             report.display(YARDSTICK),
             significant(true),
             significant(false),

@@ -17,7 +17,7 @@ pub(crate) fn leaders(report: &Report) -> Option<String> {
             let name = report.display(&leader.encoding);
             let behind = report.display(&leader.second);
             format!(
-                "without {} {name} would lead ({}, {behind} {})",
+                "without the workload {}, {name} would lead with {}, ahead of {behind} with {}",
                 leader.workload,
                 percent(leader.value),
                 percent(leader.second_value)
@@ -36,14 +36,14 @@ pub(crate) fn leaders(report: &Report) -> Option<String> {
         format!("{workloads}. {} also has the best mean rank.", report.display(best))
     } else {
         format!(
-            "{workloads}. By mean rank over all workloads {} leads{}.",
+            "{workloads}. By mean rank over all workloads, {} leads{}.",
             report.display(by_rank),
             mean_ranks(report, &overall.ranks)
         )
     })
 }
 
-/// Returns the two best mean ranks and the difference that is significant, in parentheses.
+/// Returns the two best mean ranks and the smallest significant difference, as the end of a sentence.
 fn mean_ranks(report: &Report, ranks: &MeanRanks) -> String {
     let ranked = report.overall.iter().flat_map(|overall| &overall.ranked);
     let mut named = ranked.zip(&ranks.ranks).map(|(name, rank)| (report.display(name), rank));
@@ -51,7 +51,7 @@ fn mean_ranks(report: &Report, ranks: &MeanRanks) -> String {
         return String::new();
     };
     format!(
-        " ({first:.1}, {second} {next:.1}; a difference of {:.1} would be significant)",
+        " with {first:.1}, ahead of {second} with {next:.1}; differences below {:.1} ranks are not significant",
         ranks.critical_difference
     )
 }
@@ -85,7 +85,7 @@ mod tests {
         let text = sentence([1.0, 0.75, 0.82]).unwrap();
         assert!(
             text.starts_with(
-                "The lead depends on the workloads: without a RoPE would lead (60.0%, CoPE "
+                "The lead depends on the workloads: without the workload a, RoPE would lead with 60.0%, ahead of CoPE with "
             ),
             "{text}"
         );

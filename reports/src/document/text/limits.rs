@@ -29,15 +29,15 @@ fn questions(report: &Report) -> &'static str {
     };
     let measured = report.workloads.iter().filter(|w| known(w)).count();
     if measured == 0 {
-        "These records have no answers to individual questions, so intervals cover the choice of seeds but not the \
-         choice of questions."
+        "These records have no answers to individual questions, so intervals include the variation between seeds but \
+         not the variation between questions."
     } else if measured < report.workloads.len() {
-        "Intervals of means and differences cover the choice of seeds, and the choice of questions where records \
-         have the answers to individual questions. Intervals of slices, gates and costs cover the choice of seeds \
-         alone."
+        "Intervals of means and differences include the variation between seeds and, where records have the answers \
+         to individual questions, the variation between questions. Intervals of slices, gates and costs include only \
+         the variation between seeds."
     } else {
-        "Intervals of means and differences cover the choice of seeds and of questions; intervals of medians, token \
-         accuracy, slices, gates and costs cover the choice of seeds alone."
+        "Intervals of means and differences include the variation between seeds and between questions. Intervals of \
+         medians, token accuracy, slices, gates and costs include only the variation between seeds."
     }
 }
 
@@ -47,8 +47,8 @@ pub(crate) fn limits(report: &Report) -> Vec<String> {
     if let Some((low, high)) = report.seeds() {
         let n = if low == high { count(low, "seed") } else { format!("{low} to {high} seeds") };
         limits.push(format!(
-            "Means are over {n}. An interval from few seeds is wide and assumes normally distributed \
-             seeds; a single seed has no interval."
+            "Means are over {n}. An interval from few seeds is wide and assumes that the results of seeds are \
+             normally distributed. A single seed has no interval."
         ));
         limits.push(questions(report).to_owned());
     }
@@ -56,8 +56,8 @@ pub(crate) fn limits(report: &Report) -> Vec<String> {
         report.conditions.ends
     {
         limits.push(format!(
-            "The models have {} to {} parameters and are trained for the steps of this suite. Ranks at \
-             this size and budget need not hold at others.",
+            "The models have {} to {} parameters and are trained for as many steps as this suite states. The ranks \
+             may differ at other sizes and budgets.",
             si(low as f64),
             si(high as f64)
         ));
@@ -66,7 +66,7 @@ pub(crate) fn limits(report: &Report) -> Vec<String> {
         && !overall.without_chance.is_empty()
     {
         limits.push(format!(
-            "The chance of guessing is not known on {}; it counts as 0 in scores above chance.",
+            "The chance of a right guess is not known on {}; it counts as 0 in scores above chance.",
             listed(&overall.without_chance, "and")
         ));
     }
@@ -74,9 +74,13 @@ pub(crate) fn limits(report: &Report) -> Vec<String> {
         limits.extend(unseen(workload).iter().map(|said| format!("{}: {said}", workload.name)));
     }
     let chosen = report.workloads.iter().any(|workload| workload.grid.is_some());
-    let but = if chosen { ", apart from the setting that was chosen for each" } else { "" };
+    let but = if chosen {
+        ", apart from the setting that validation chose for each encoding"
+    } else {
+        ""
+    };
     limits.push(format!(
-        "All encodings of a workload share their settings{but}. An encoding may do better with settings of its own."
+        "All encodings of a workload share their settings{but}. An encoding may do better with other settings."
     ));
     limits
 }

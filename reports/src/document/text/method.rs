@@ -22,7 +22,7 @@ fn way(c: &Comparison) -> String {
     let (n, family) = (c.paired.n, c.family);
     let (name, least) = match c.test {
         Test::TooFewSeeds => {
-            return format!("none ({n} seeds are too few, {LEAST_SEEDS} are needed)");
+            return format!("none ({n} seeds are too few: a test needs {LEAST_SEEDS})");
         }
         Test::SignFlip => ("sign-flip permutation test", least_p(n)),
         Test::PairedT => ("paired t test", minimum_p_value(n)),
@@ -33,6 +33,9 @@ fn way(c: &Comparison) -> String {
         _ => format!(" with Holm's correction over {family} pairs"),
     };
     let lost = least * f64::from(family) > LEVEL;
-    let so = if lost { ", so that nothing is separable" } else { "" };
-    format!("{name} over {n} seeds{questions}{holm}, p at least {}{so}", two_digits(least))
+    let so = if lost { ", so no difference can be significant" } else { "" };
+    format!(
+        "{name} over {n} seeds{questions}{holm}; the smallest possible p is {}{so}",
+        two_digits(least)
+    )
 }

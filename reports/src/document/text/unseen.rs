@@ -20,31 +20,31 @@ pub(crate) fn unseen(workload: &Workload) -> Vec<String> {
     for (split, len, samples, unseen, ceiling) in rows {
         match unseen {
             Some(0) => trained.push(format!("`{split}` at {len} {unit}")),
-            Some(unseen) => counted.push(format!("{unseen} of {samples} of `{split}` at {len}")),
+            Some(unseen) => counted.push(format!("{unseen} of {samples} on `{split}` at {len}")),
             None => {}
         }
         if let Some(ceiling) = ceiling.map(f64::from_bits) {
-            ceilings.push(format!("{} of `{split}` at {len}", percent(ceiling)));
+            ceilings.push(format!("{} on `{split}` at {len}", percent(ceiling)));
         }
     }
     let mut sentences = Vec::new();
     if !counted.is_empty() {
         sentences.push(format!(
-            "Only questions larger than all questions of training count as longer: {}.",
+            "Only questions that are larger than every question of training count as longer: {}.",
             listed(&counted, "and")
         ));
     }
     if !trained.is_empty() {
         let all = listed(&trained, "and");
         sentences.push(format!(
-            "Training can draw every question of {all}, but less often, so {all} counts neither as in distribution \
-             nor as another distribution."
+            "Training can draw every question of {all}, but draws such questions less often. These questions \
+             therefore count neither as in distribution nor as another distribution."
         ));
     }
     if !ceilings.is_empty() {
         sentences.push(format!(
-            "No model can be expected to give answers that practically never occur in training; other answers make up \
-             {}.",
+            "Some answers practically never occur in training, so no model can be expected to give them. The best \
+             exact match that can be expected on the unseen questions is {}.",
             listed(&ceilings, "and")
         ));
     }
@@ -83,10 +83,10 @@ mod tests {
         assert_eq!(
             unseen(workload),
             [
-                "Only questions larger than all questions of training count as longer: 100 of 256 of `sparse` at \
-                 128.",
-                "No model can be expected to give answers that practically never occur in training; other answers \
-                 make up 72.0% of `sparse` at 128."
+                "Only questions that are larger than every question of training count as longer: 100 of 256 on \
+                 `sparse` at 128.",
+                "Some answers practically never occur in training, so no model can be expected to give them. The best \
+                 exact match that can be expected on the unseen questions is 72.0% on `sparse` at 128."
             ]
         );
         // The value of the region is that of these questions.

@@ -187,7 +187,7 @@ fn size(report: &Report) -> Option<String> {
         return None;
     };
     Some(format!(
-        "No model has more than {} parameters. The result has not been shown to hold at scale.",
+        "No model has more than {} parameters. The result has not been shown to hold for larger models.",
         si(*most as f64)
     ))
 }
@@ -228,7 +228,7 @@ mod tests {
             "Which encoding scores highest depends on the use: CoPE for reading (88.5%)."
         );
         assert!(
-            found[2].ends_with(" The result has not been shown to hold at scale."),
+            found[2].ends_with(" The result has not been shown to hold for larger models."),
             "{found:?}"
         );
         let text = &in_short(&report(&["text"]))[1];

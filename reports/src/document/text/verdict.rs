@@ -81,7 +81,7 @@ fn standing(
 ) -> String {
     let best = ranked[0];
     if ranking.chance.is_some_and(|chance| best.mean() <= chance) {
-        return "Not above chance.".to_owned();
+        return "The best mean is not above chance.".to_owned();
     }
     if let Some(needed) = ranking.seeds_needed {
         let seeds = best.estimate.map_or(0, |estimate| estimate.n);
@@ -91,14 +91,16 @@ fn standing(
         );
     }
     if best.above_chance == Some(false) {
-        return "The interval includes chance.".to_owned();
+        return "The interval of the best mean includes chance.".to_owned();
     }
     let of = count(ranked.len() as u64, "encoding");
     let first: Vec<&&EncodingResult> = ranked.iter().filter(|r| r.group == Some(1)).collect();
     let seeds = count(best.estimate.map_or(0, |estimate| estimate.n), "seed");
     if !ranking.has_several_ranks() {
         return if ranking.separates() {
-            format!("No ranks: {seeds} separate some pairs of encodings, but no groups.")
+            format!(
+                "No ranks: {seeds} separate some pairs of encodings, but no group of encodings from the rest."
+            )
         } else {
             format!("No ranks: {seeds} separate no two encodings.")
         };
@@ -155,7 +157,7 @@ mod tests {
             "{verdict}"
         );
         let [verdict] = &verdicts(of(&[("cope", 0.2), ("rope", 0.1)]))[..] else { panic!() };
-        assert!(verdict.ends_with("Not above chance."), "{verdict}");
+        assert!(verdict.ends_with("The best mean is not above chance."), "{verdict}");
         let same = of(&[("cope", 0.9), ("rope", 0.9)]);
         let [verdict] = &verdicts(same)[..] else { panic!() };
         assert!(

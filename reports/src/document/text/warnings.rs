@@ -20,9 +20,12 @@ fn missing_seeds(report: &Report) -> impl Iterator<Item = String> {
     report.missing_seeds.chunk_by(|a, b| a.workload == b.workload).map(|missing| {
         let lists = missing
             .iter()
-            .map(|m| format!("{} {}", report.display(&m.encoding), joined(&m.seeds, ", ")));
+            .map(|m| format!("{} lacks {}", report.display(&m.encoding), joined(&m.seeds, ", ")));
         let lists = joined(lists, "; ");
-        format!("{}: some encodings lack seeds that others have ({lists}).", missing[0].workload)
+        format!(
+            "{}: some encodings lack seeds that other encodings have ({lists}).",
+            missing[0].workload
+        )
     })
 }
 
@@ -30,7 +33,7 @@ fn missing_seeds(report: &Report) -> impl Iterator<Item = String> {
 fn no_base(base: &str, encodings: &[&str]) -> Option<String> {
     (!encodings.is_empty() && !encodings.contains(&base)).then(|| {
         format!(
-            "No cell uses the ablation base `{base}`, so no ablation is shown; encodings: {}.",
+            "No cell uses the ablation base `{base}`, so no ablation is shown. The encodings of these cells are {}.",
             encodings.join(", ")
         )
     })
@@ -174,7 +177,10 @@ mod tests {
         let of = |records: &[RunRecord]| {
             super::warnings(&Report::new(records, &analysis::ReportMeta::default()).unwrap())
         };
-        assert_eq!(of(&records), ["w: some encodings lack seeds that others have (CoPE 1)."]);
+        assert_eq!(
+            of(&records),
+            ["w: some encodings lack seeds that other encodings have (CoPE lacks 1)."]
+        );
         assert!(of(&records[..1]).is_empty());
     }
 }

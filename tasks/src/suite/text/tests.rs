@@ -93,14 +93,13 @@ fn too_short_a_text_says_how_much_fits() {
     let task = text(&"abcde".repeat(40));
     let said = task.eval_set("validation", 4, 5, 0).unwrap_err().to_string();
     assert!(said.starts_with("text: 5 windows of 5 tokens do not fit into the validation part"));
-    let rest =
-        "20 tokens in 1 document (room for 4); use a shorter len, fewer samples or a longer text";
+    let rest = "20 tokens in 1 document (windows that fit: 4); use a shorter len, fewer samples or a longer text";
     assert!(said.ends_with(rest), "{said}");
     assert!(task.eval_set("validation", 4, 4, 0).is_ok());
     assert!(task.check_len(19).is_ok());
     let said = task.check_len(20).unwrap_err().to_string();
     assert!(said.starts_with("text: 1 window of 21 tokens does not fit into the validation part"));
-    assert!(said.ends_with("(room for 0); use a shorter len or a longer text"), "{said}");
+    assert!(said.ends_with("(windows that fit: 0); use a shorter len or a longer text"), "{said}");
     assert!(task.check_len(0).is_err());
     assert!(text("").check_len(1).is_err());
 }

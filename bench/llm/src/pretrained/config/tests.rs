@@ -90,7 +90,7 @@ fn layers_have_a_window_and_a_rotation_as_in_transformers() {
     for (more, expected) in [
         (
             json!({ "layer_types": [full] }),
-            "`layer_types` is a list of 1, expected a kind for each of the 4 layers",
+            "`layer_types` is a list of 1 value, expected a kind for each of the 4 layers",
         ),
         (
             json!({ "layer_types": [full, full, full, "linear_attention"] }),
@@ -99,7 +99,7 @@ fn layers_have_a_window_and_a_rotation_as_in_transformers() {
         (json!({ "rope_theta": null }), "`rope_scaling.rope_theta` is absent, expected a number"),
         (
             json!({ "rope_scaling": { "rope_type": "linear", "factor": 2 }, "rope_parameters": { "rope_theta": 1e4 } }),
-            "`rope_parameters` is beside `rope_scaling`, expected one of",
+            "`rope_parameters` is given together with `rope_scaling`, expected one of",
         ),
     ] {
         let said = layers("olmo3", more.clone()).unwrap_err().to_string();
@@ -225,7 +225,9 @@ fn qwen3_and_smollm3_are_read_with_their_own_defaults() {
     assert_eq!(layers(smollm3(3, given.clone())).unwrap().as_deref(), Some("rope/nope"));
     let said = layers(smollm3(4, given.clone())).unwrap_err().to_string();
     assert!(
-        said.contains("`no_rope_layers` is a list of 3, expected a number for each of the 4"),
+        said.contains(
+            "`no_rope_layers` is a list of 3 values, expected a number for each of the 4"
+        ),
         "{said}"
     );
     // A longer list counts up to the number of layers.

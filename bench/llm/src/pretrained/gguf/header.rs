@@ -114,7 +114,9 @@ impl<'a> Header<'a> {
                     None => (0..len).try_for_each(|_| self.skip(kind, depth + 1)),
                 }
             }
-            (ARRAY, _) => Err(format!("its metadata nest arrays more than {DEEPEST} deep")),
+            (ARRAY, _) => {
+                Err(format!("arrays in its metadata are nested more than {DEEPEST} levels deep"))
+            }
             _ => Err(format!("its metadata have a value of the unknown type {kind}")),
         }
     }

@@ -48,7 +48,10 @@ pub(super) fn open<'a>(key: &str, bytes: &'a [u8]) -> Result<&'a [u8]> {
     ensure!(hashed.starts_with(&MAGIC), "it does not begin with the magic bytes of a checkpoint");
     let expected = header(key, content.len());
     let version = u32::from_le_bytes(hashed[8..12].try_into()?);
-    ensure!(version == VERSION, "its version is {version}, this program reads {VERSION}");
+    ensure!(
+        version == VERSION,
+        "its version is {version}, but this program reads version {VERSION}"
+    );
     let cell = &hashed[12..28];
     ensure!(*cell == expected[12..28], "it belongs to the cell {}", String::from_utf8_lossy(cell));
     let stated = u64::from_le_bytes(hashed[28..].try_into()?);

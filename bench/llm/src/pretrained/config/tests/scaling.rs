@@ -246,7 +246,7 @@ fn several_objects_describe_one_rotation_or_are_refused_by_their_names() {
         (json!({ "rope_parameters": { "rope_theta": 1 } }), "`rope_parameters.rope_theta` is 1"),
         (
             json!({ "partial_rotary_factor": 0.5, "rope_scaling": { "type": "linear", "factor": 2.0 } }),
-            "`partial_rotary_factor` is 0.5, expected 1 beside this scaling",
+            "`partial_rotary_factor` is 0.5, expected 1 with this scaling",
         ),
         (
             json!({ "rope_parameters": { "type": "linear", "factor": 2.0, "partial_rotary_factor": 0.5 } }),
