@@ -61,13 +61,12 @@ pub fn export(kept: &KeptTraining, folder: &Path) -> Result<Exported> {
         end: &[],
     };
     let llama = llama::Llama::of(facts).filter(llama::Llama::is_known);
-    let (config, tensors, kind) = match llama {
-        Some(llama) => (llama.config(""), llama.tensors(&kept.tensors), Exported::Llama),
-        None => {
-            let mut tensors = kept.tensors.clone();
-            add_constants(&experiment, &*task, &mut tensors)?;
-            (config(&experiment, task.vocab_size(), lens)?, tensors, Exported::Torch)
-        }
+    let (config, tensors, kind) = if let Some(llama) = llama {
+        (llama.config(""), llama.tensors(&kept.tensors), Exported::Llama)
+    } else {
+        let mut tensors = kept.tensors.clone();
+        add_constants(&experiment, &*task, &mut tensors)?;
+        (config(&experiment, task.vocab_size(), lens)?, tensors, Exported::Torch)
     };
     let settings = kept.path.with_extension("json");
     let record = fs::read(&settings).map_err(FileError::of("read", &settings))?;

@@ -2,15 +2,24 @@
 //! normalised queries and keys, heads that share keys and values, and the gate of the output.
 
 use burn::module::{Param, ParamId};
-use burn::tensor::TensorData;
+use burn::nn::Linear;
+use burn::tensor::{Device, Tensor, TensorData};
+use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::super::config::{NormKind, QkNormKind};
-use super::super::weights::QkGains;
-use super::*;
+use super::super::config::{ModelConfig, NormKind, QkNormKind};
+use super::super::dropout::Dropout;
+use super::super::layers::{AnyNorm, FeedForward};
+use super::super::projections::QueryKeyNorm;
+use super::super::weights::{QkGains, learned};
+use super::{DecoderBlock, Through};
+use crate::attention::{Engine, Weights};
+use crate::compose::Combined;
+use crate::ops::MatmulPrecision;
 use crate::probe::close::{self, DERIVATIVE, DERIVATIVE_STEP, F32, numbers};
 use crate::probe::passes::DIMS;
 use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens, attention, dot};
+use crate::{Hooks, Positions, TokenState};
 
 const TOKENS: usize = 9;
 const WIDTH: usize = DIMS.width;
@@ -29,13 +38,22 @@ const INPUTS: [&str; 8] =
 /// `device` computes gradients.
 pub(crate) fn equals_formulas(encoding: &Combined, device: &Device) -> Option<Result<(), String>> {
     let reference = encoding.reference()?;
+    let plain = ModelConfig {
+        layers: 1,
+        width: WIDTH,
+        heads: HEADS,
+        norm: NormKind::RmsNorm,
+        norm_epsilon: Some(EPSILON),
+        bias: false,
+        ..ModelConfig::default()
+    };
     let grouped_and_gated = ModelConfig {
         kv_heads: Some(1),
         qk_norm: QkNormKind::Head,
         output_gate: true,
-        ..ModelConfig::default()
+        ..plain.clone()
     };
-    let normed_together = ModelConfig { qk_norm: QkNormKind::Width, ..ModelConfig::default() };
+    let normed_together = ModelConfig { qk_norm: QkNormKind::Width, ..plain };
     let compared = [grouped_and_gated, normed_together].into_iter().try_for_each(|settings| {
         let case = Case::new(encoding, reference, settings);
         let ModelConfig { qk_norm, output_gate, .. } = case.config;
@@ -75,17 +93,8 @@ impl<'a> Case<'a> {
     fn new(
         encoding: &'a Combined,
         reference: &'a dyn ScalarReference,
-        settings: ModelConfig,
+        config: ModelConfig,
     ) -> Self {
-        let config = ModelConfig {
-            layers: 1,
-            width: WIDTH,
-            heads: HEADS,
-            norm: NormKind::RmsNorm,
-            norm_epsilon: Some(EPSILON),
-            bias: false,
-            ..settings
-        };
         let gains = config.qk_gains();
         let gate = if config.output_gate { WIDTH } else { 0 };
         let inputs = [
