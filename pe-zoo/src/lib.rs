@@ -128,7 +128,7 @@
 //! | [`positions`] | [`Positions`], the position of each row and column |
 //! | [`erased`] | encodings whose type is not known when the model is compiled |
 //! | [`card`], [`probe`] | descriptions of encodings, and properties found by running them |
-//! | [`settings`], [`init`] | parsing of settings, initial values of parameters |
+//! | [`mod@settings`], [`init`] | parsing of settings, initial values of parameters |
 //! | [`rotary`] | channel pairs, tables of angles and scaled frequencies of rotary encodings |
 //! | [`cost`], [`count`] | costs by formula, and the number of multiplications executed |
 //! | [`mod@reference`] | scalar f64 implementations of each paper's equations |

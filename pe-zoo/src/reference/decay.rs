@@ -65,8 +65,8 @@ pub fn stick_breaking(logits: &Heads, current: Current, remainder: Remainder) ->
     logits.iter().map(|head| head.iter().map(of_row).collect()).collect()
 }
 
-/// Logarithms of the gates of Wall attention, as in `fla/layers/wall_attn.py`, `[column][channel of all heads]`: `ln sigma(W x
-/// + b)`, `weight[input][output]`.
+/// Logarithms of the gates of Wall attention, as in `fla/layers/wall_attn.py`, `[column][channel of all heads]`:
+/// `ln sigma(W x + b)` with `weight[input][output]`.
 pub fn wall_log_gates(x: &Tokens, weight: &Tokens, bias: &[f64]) -> Tokens {
     let column = |n: usize| weight.iter().map(|row| row[n]).collect::<Vec<_>>();
     let columns = (0..bias.len()).map(column).collect::<Vec<_>>();
