@@ -21,8 +21,8 @@ pub(crate) struct PackArgs {
     /// Folder to write the file to; default: the results folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Make the file smaller: leave out slices, that is, results by sample property, and round curves, validations and
-    /// times. Round the loss of each question to one of 85 levels between the smallest and the largest loss. For cells
+    /// Make the file smaller. Leave out slices (results by sample property). Round times and the numbers of curves and
+    /// validations. Round the loss of each question to one of 85 levels between the smallest and the largest loss. For cells
     /// that were only run to choose a learning rate, also leave out curves, gates, individual answers, validations of
     /// splits, and all validations except the last.
     #[arg(long = "lean")]

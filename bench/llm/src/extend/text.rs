@@ -71,7 +71,7 @@ impl LongText {
             tokens.encode(text).map_err(|reason| TaskError::InvalidSetting {
                 task: META.id,
                 field: "text",
-                value: "the model's".to_owned(),
+                value: "this text".to_owned(),
                 expected: format!("one that the model's tokenizer accepts: {reason}"),
             })
         };

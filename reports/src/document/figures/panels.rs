@@ -37,6 +37,6 @@ pub(super) fn figure(report: &Report, overall: &Overall) -> Option<Figure> {
     let panels: Vec<(String, Lines)> = report.workloads.iter().filter_map(panel).collect();
     let title = "All tasks: exact match by length".to_owned();
     let caption = "Exact match on the training splits, mean over seeds. Horizontal: length, as a multiple of the \
-         trained length. The encodings shown are those with the best aggregates, RoPE and NoPE. Dashed line: chance.";
+         trained length. Shown are RoPE, NoPE and the other encodings with the best aggregates. Dashed line: chance.";
     (panels.len() > 1).then(|| Figure::new(title, caption, Plot::Panels(panels)))
 }

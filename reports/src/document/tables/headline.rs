@@ -36,8 +36,8 @@ fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
     let note = format!(
         "First rank: the number of workloads on which the encoding is the best, or cannot be separated from the best \
          and is at most {:.0} points (for text {FAR} nats) behind it. Only workloads with several ranks count. \
-         Better / worse: the number of workloads on which the encoding differs significantly from {}, with Holm's \
-         correction over all comparisons with {}. In brackets: 95% intervals.{}",
+         Better / worse: the number of workloads on which the encoding is significantly better than {}, and the number \
+         on which it is significantly worse. In each workload, Holm's correction covers all comparisons with {}. In brackets: 95% intervals.{}",
         100.0 * FAR,
         report.display(YARDSTICK),
         report.display(YARDSTICK),

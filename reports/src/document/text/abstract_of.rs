@@ -83,7 +83,7 @@ fn lead(report: &Report, overall: &Overall) -> AbstractSentence {
     let over = if all == scored {
         count(all as u64, "workload")
     } else {
-        format!("the {scored} of {all} workloads with exact match")
+        format!("the {scored} of {all} workloads that are ranked by exact match")
     };
     let inside = |workload: &Workload| {
         let region = workload.deciding().map(|ranking| ranking.region);
@@ -98,8 +98,8 @@ fn lead(report: &Report, overall: &Overall) -> AbstractSentence {
         format!("; {} gets {}", name(place + 2), numbers[2].shown(points, "%"))
     });
     let text = format!(
-        "{} scores highest{outside}: {}, ahead of {} with {}{overlap}{rope}. The score is the {} over {over}, {} and {seeds}; \
-         0% is guessing, 100% all answers right.",
+        "{} scores highest{outside}: {}, ahead of {} with {}{overlap}{rope}. The score of an encoding is its {} over {seeds} on \
+         {over}; {} are compared. 0% is guessing, 100% means that all answers are right.",
         name(0),
         numbers[0].shown(points, "%"),
         name(1),
@@ -459,7 +459,10 @@ mod tests {
             abstract_of(&report).remove(0).text
         };
         let text = first(&records);
-        assert!(text.contains(" over the 2 of 3 workloads with exact match, "), "{text}");
+        assert!(
+            text.contains(" on the 2 of 3 workloads that are ranked by exact match; "),
+            "{text}"
+        );
         assert!(text.contains("scores highest outside the training distribution: "), "{text}");
         for record in records.iter_mut().filter(|r| r.workload == "a") {
             record.evals.remove(0);
