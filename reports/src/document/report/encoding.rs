@@ -55,7 +55,7 @@ pub(super) fn section(report: &Report, encoding: &Encoding, shared: &SharedParts
 /// acts outside of attention. `None` for a name that is no expression.
 fn use_of(encoding: &Encoding, acts_outside: bool) -> Option<Section> {
     let name = &encoding.id;
-    let is_part = |c: char| c.is_ascii_alphanumeric() || "-_+.,(){}= \"".contains(c);
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "-_+.,(){}[]/= \"".contains(c);
     if !name.chars().all(is_part) {
         return None;
     }
@@ -268,4 +268,22 @@ fn inspected(report: &Report, name: &str) -> Option<Section> {
         .table()
         .in_words();
     Some(Section::of_table("Attention of trained cells", table))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use analysis::ReportMeta;
+    use records::testkit::TestCell;
+
+    #[test]
+    fn every_expression_has_code_and_no_other_name() {
+        let names = ["alibi{slopes=from-1/2}", "rope/nope", "<script>"];
+        let cells = names.iter().flat_map(|name| {
+            (0..3).map(move |seed| TestCell::new("copy", name, seed).beyond(0.5).record())
+        });
+        let report = Report::new(cells.collect::<Vec<_>>(), &ReportMeta::default()).unwrap();
+        let has_code = names.map(|name| use_of(report.encoding(name).unwrap(), false).is_some());
+        assert_eq!(has_code, [true, true, false]);
+    }
 }

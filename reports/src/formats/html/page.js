@@ -124,7 +124,7 @@ addEventListener("pointermove", ({ target, clientX, clientY }) => {
   } else if (cell && !cell.closest(".heat").querySelector(".more input").checked) {
     const row = shown(cell.parentElement.cells[0]);
     const head = cell.closest("table").rows[0].cells[cell.cellIndex];
-    text = [`${row}, ${head.textContent.replace(/\s+/g, " ")}`, shown(cell), ...all("small", cell).map((small) => small.textContent)].join("\n");
+    text = [`${row}, ${head.innerText.replace(/\s+/g, " ")}`, shown(cell), ...all("small", cell).map((small) => small.textContent)].join("\n");
   }
   tip.hidden = !text;
   if (!text) return;
