@@ -333,7 +333,7 @@ mod tests {
             "{}",
             texts[0]
         );
-        assert!(texts[0].contains(" over 2 workloads, 2 encodings and 8 seeds;"), "{}", texts[0]);
+        assert!(texts[0].contains(" over 8 seeds on 2 workloads; 2 encodings are"), "{}", texts[0]);
         assert!(
             texts[1].starts_with("CoPE and RoPE differ significantly on 2 of 2 workloads"),
             "{}",
