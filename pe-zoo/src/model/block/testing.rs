@@ -16,7 +16,7 @@ use super::{DecoderBlock, Through};
 use crate::attention::{Engine, Weights};
 use crate::compose::Combined;
 use crate::ops::MatmulPrecision;
-use crate::probe::close::{self, DERIVATIVE, DERIVATIVE_STEP, F32, numbers};
+use crate::probe::close::{self, DERIVATIVE, DERIVATIVE_STEP, F32, Tolerance, numbers};
 use crate::probe::passes::DIMS;
 use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens, attention, dot};
 use crate::{Hooks, Positions, TokenState};
@@ -25,6 +25,9 @@ const TOKENS: usize = 9;
 const WIDTH: usize = DIMS.width;
 const HEADS: usize = DIMS.heads;
 const EPSILON: f64 = 1e-3;
+
+/// Tolerance of gradients: the weights of a block are so small that its gradients are more accurate than others.
+const GRADIENT: Tolerance = Tolerance { absolute: 2e-4, ..DERIVATIVE };
 
 /// Number of entries compared in each tensor, about.
 const TRIED: usize = 5;
@@ -38,25 +41,30 @@ const INPUTS: [&str; 8] =
 /// `device` computes gradients.
 pub(crate) fn equals_formulas(encoding: &Combined, device: &Device) -> Option<Result<(), String>> {
     let reference = encoding.reference()?;
-    let plain = ModelConfig {
-        layers: 1,
-        width: WIDTH,
-        heads: HEADS,
-        norm: NormKind::RmsNorm,
-        norm_epsilon: Some(EPSILON),
-        bias: false,
-        ..ModelConfig::default()
-    };
-    let grouped_and_gated = ModelConfig {
-        kv_heads: Some(1),
-        qk_norm: QkNormKind::Head,
-        output_gate: true,
-        ..plain.clone()
-    };
-    let normed_together = ModelConfig { qk_norm: QkNormKind::Width, ..plain };
-    let compared = [grouped_and_gated, normed_together].into_iter().try_for_each(|settings| {
-        let case = Case::new(encoding, reference, settings);
-        let ModelConfig { qk_norm, output_gate, .. } = case.config;
+    let settings = [
+        (QkNormKind::None, false),
+        (QkNormKind::Head, false),
+        (QkNormKind::Width, false),
+        (QkNormKind::None, true),
+        (QkNormKind::Head, true),
+    ];
+    let compared = settings.into_iter().try_for_each(|(qk_norm, output_gate)| {
+        let case = Case::new(
+            encoding,
+            reference,
+            ModelConfig {
+                layers: 1,
+                width: WIDTH,
+                heads: HEADS,
+                kv_heads: Some(1),
+                norm: NormKind::RmsNorm,
+                norm_epsilon: Some(EPSILON),
+                bias: false,
+                qk_norm,
+                output_gate,
+                ..ModelConfig::default()
+            },
+        );
         [Engine::Reference, Engine::best(device)].into_iter().try_for_each(|engine| {
             case.agrees(engine, device).map_err(|found| {
                 format!(
@@ -127,7 +135,7 @@ impl<'a> Case<'a> {
                 };
                 let difference =
                     (moved(DERIVATIVE_STEP) - moved(-DERIVATIVE_STEP)) / (2.0 * DERIVATIVE_STEP);
-                close::compare(&[gradients[at][entry]], &[difference], DERIVATIVE)
+                close::compare(&[gradients[at][entry]], &[difference], GRADIENT)
                     .map_err(|found| format!("{name}, entry {entry}: {found}"))?;
             }
         }
