@@ -16,10 +16,11 @@ pub fn document(found: &HeadToHead) -> Document {
     let (a, b) = (&found.a, &found.b);
     let about = format!(
         "Differences are {} minus {}, paired by seed; differences of shares are in percentage points. An encoding is \
-         better if p is at most 0.05 and its result is above chance. Not separable: not significant, which does not \
-         mean equal. Each row of the table of all workloads is one test; without any difference, one row in 20 would \
-         be significant by chance. P-values in tables by split and length have Holm's correction. Intervals are not \
-         corrected. A report corrects over all pairs of its encodings and therefore separates fewer pairs.",
+         better if its result is above chance and p is at most 0.05. Not separable means that the difference is not \
+         significant, not that the encodings are equal. Each row of the table of all workloads is one test; without any \
+         difference, one row in 20 would be significant by chance. P-values in tables by split and length have Holm's \
+         correction. Intervals are not corrected. A report corrects over all pairs of its encodings, so fewer of its \
+         differences are significant.",
         a.name, b.name
     );
     let figures = region_names(found).into_iter().filter_map(|region| figure(found, region));

@@ -309,7 +309,7 @@ fn check(folder: &Path) {
                     };
                     let all: Vec<BTreeMap<u64, f64>> =
                         again.inside.keys().filter(has_both).map(of).collect();
-                    let count = format!("(mean over {} workload", all.len());
+                    let count = format!("means over {} workload", all.len());
                     assert!(text.contains(&count), "{text} lacks {count}");
                     let seeds =
                         all[0].keys().filter(|seed| all.iter().all(|own| own.contains_key(seed)));

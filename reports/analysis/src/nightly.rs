@@ -23,6 +23,7 @@ mod verdict;
 pub use self::matching::Incomparable;
 pub use self::verdict::{CostChange, CostIncrease, NightlyVerdict, QualityChange, Scope};
 use records::RunRecord;
+use records::number::count;
 
 /// Compares the records of a night with those of the baseline.
 ///
@@ -42,8 +43,8 @@ pub fn judge(night: &[RunRecord], baseline: &[RunRecord]) -> NightlyVerdict {
     cost::counted(&matched.pairs, &mut verdict);
     if matched.new > 0 {
         verdict.warnings.push(format!(
-            "{} new cells have no baseline; accept this night's results to compare them from the next night on",
-            matched.new
+            "{} without a baseline; accept this night's results to compare with them from the next night on",
+            count(matched.new as u64, "new cell")
         ));
     }
     cost::measured(&matched.pairs, &mut verdict);

@@ -72,7 +72,10 @@ impl Answer {
         ]
         .into_iter()
         .filter(|(names, _)| !names.is_empty())
-        .map(|(names, reason)| format!("{}: {reason}", names.join(separator(&names))))
+        .map(|(names, reason)| {
+            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            format!("{}: {reason}", names.join(separator(&names)))
+        })
         .collect();
         let family: Vec<Contrast> =
             found.iter().map(|(_, ranking)| ranking.pairs[0].contrast).collect();
@@ -231,7 +234,7 @@ mod tests {
         assert_eq!(found.lines, []);
         assert_eq!(
             found.unanswered,
-            ["w: no seed has all evaluations of both encodings", "x: no evaluation to compare"]
+            ["`w`: no seed has all evaluations of both encodings", "`x`: no evaluation to compare"]
         );
         let same =
             Question { encodings: ["a".into(), "a".into()], ..ask("encodings = ['a', 'b']") };

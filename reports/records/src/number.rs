@@ -118,6 +118,12 @@ pub fn count(number: impl Into<u64>, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
+/// Formats items with their noun: `seed 1`, `seeds 1, 2`.
+pub fn numbered(noun: &str, items: &[impl std::fmt::Display]) -> String {
+    let plural = if items.len() == 1 { "" } else { "s" };
+    format!("{noun}{plural} {}", joined(items, ", "))
+}
+
 /// Joins items with this text between them.
 pub fn joined(items: impl IntoIterator<Item: ToString>, between: &str) -> String {
     items.into_iter().map(|item| item.to_string()).collect::<Vec<_>>().join(between)

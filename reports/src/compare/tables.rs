@@ -10,7 +10,7 @@ use analysis::compare::{
     RegionEvaluations, Slice,
 };
 use records::number::{
-    bracketed, count, joined, p_value, percent, points, three_digits, two_digits,
+    bracketed, count, joined, numbered, p_value, percent, points, three_digits, two_digits,
 };
 use records::settings::Region;
 use records::{PAIR, PAIRED, SliceUnit};
@@ -36,11 +36,7 @@ fn section(found: &HeadToHead, comparison: &PairwiseComparison) -> Section {
     )];
     for (side, seeds) in [(&found.a, &comparison.only_a), (&found.b, &comparison.only_b)] {
         if !seeds.is_empty() {
-            notes.push(format!(
-                "Left out: only {} has the seeds {}.",
-                side.name,
-                joined(seeds, ", ")
-            ));
+            notes.push(format!("Left out: only {} has {}.", side.name, numbered("seed", seeds)));
         }
     }
     notes.extend(comparison.notes.iter().cloned());

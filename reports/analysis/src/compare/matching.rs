@@ -9,7 +9,7 @@ use super::CompareError;
 use super::comparison::{ComparedEncoding, Request};
 use crate::frame::Frames;
 use crate::grid::{ChosenBy, GridChoice, GridSelection, WorkloadGrid, select_grid_values};
-use records::number::joined;
+use records::number::{count, joined, numbered};
 use records::store::cell_key;
 use records::{RunRecord, Status, newest_by};
 
@@ -183,14 +183,14 @@ fn pair<'a>(
         Some(newest) => {
             if !pairing.is_empty() {
                 left_out.push(format!(
-                    "{at}: {} older configurations with the same names are left out",
-                    pairing.len()
+                    "{at}: {} with the same names left out",
+                    count(pairing.len() as u64, "older configuration")
                 ));
             }
             Ok(newest)
         }
         None => Err(format!(
-            "{at}: {a} has {}, {b} has {}; the two have no seed in common under the same configuration",
+            "{at}: {a} has {}, and {b} has {}; the two have no seed in common under the same configuration",
             listed(&seeds_a),
             listed(&seeds_b)
         )),
@@ -209,6 +209,6 @@ fn chosen_values(grid: &WorkloadGrid, names: [&str; 2]) -> String {
 }
 
 fn listed(seeds: &BTreeSet<u64>) -> String {
-    let list = joined(seeds, ", ");
-    if list.is_empty() { "no finished seed".to_owned() } else { format!("seeds {list}") }
+    let list: Vec<&u64> = seeds.iter().collect();
+    if list.is_empty() { "no finished seed".to_owned() } else { numbered("seed", &list) }
 }

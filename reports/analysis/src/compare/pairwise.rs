@@ -43,7 +43,7 @@ pub(super) fn pairwise(pair: &PairedRuns<'_>) -> PairwiseComparison {
     let mut notes = pair.notes.clone();
     if !lacking.is_empty() {
         notes.push(format!(
-            "Some seeds of the two encodings lack {}. Such evaluations are left out.",
+            "Some seeds of the two encodings lack {}. These evaluations are left out.",
             lacking.join(", ")
         ));
     }

@@ -144,7 +144,7 @@ fn only_the_same_conditions_pair_and_the_newest_of_them_count() {
     let apart = [cells("w", "cope", &[0.8]), vec![newer[1].clone()]].concat();
     let error = compare(&apart, &request("cope", "rope")).unwrap_err().to_string();
     assert!(
-        error.contains("cope has seeds 0, rope has seeds 0; the two have no seed in common"),
+        error.contains("cope has seed 0, and rope has seed 0; the two have no seed in common"),
         "{error}"
     );
 }
@@ -167,7 +167,7 @@ fn seeds_that_do_not_pair_are_told() {
     );
     assert_eq!(comparison.regions[1].difference.p, None, "one seed claims nothing");
     assert_eq!(found.left_out.len(), 1);
-    assert!(found.left_out[0].contains("cope has seeds 0, 1, rope has seeds 7"));
+    assert!(found.left_out[0].contains("cope has seeds 0, 1, and rope has seed 7"));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::matching::MatchedCell;
 use super::verdict::{CostChange, CostIncrease, NightlyVerdict, STEP};
 use records::RunRecord;
+use records::number::count;
 use stats::Estimate;
 
 type Count = (&'static str, fn(&RunRecord) -> u64);
@@ -75,7 +76,7 @@ const COUNTED: [Counted; 3] = [
 pub(super) fn counted(pairs: &[MatchedCell<'_>], verdict: &mut NightlyVerdict) {
     for Counted { what, get, tolerance } in COUNTED {
         let mut most: BTreeMap<(&str, &str), CostChange> = BTreeMap::new();
-        let (mut compared, mut lost, mut elsewhere) = (0, 0, 0);
+        let (mut compared, mut lost, mut elsewhere) = (0_u64, 0_u64, 0_u64);
         for pair in pairs {
             let (Some(before), after) = (get(pair.baseline), get(pair.night)) else { continue };
             let Some(after) = after else {
@@ -103,11 +104,13 @@ pub(super) fn counted(pairs: &[MatchedCell<'_>], verdict: &mut NightlyVerdict) {
         let mut say = |text: String| verdict.uncounted.push(format!("{what}: {text}"));
         if lost > 0 {
             say(format!(
-                "{lost} cells with counts in the baseline were not counted on this machine"
+                "{} with counts in the baseline not counted on this machine",
+                count(lost, "cell")
             ));
         }
         if elsewhere > 0 {
-            say(format!("the baseline counted {elsewhere} cells on a different processor"));
+            let cells = count(elsewhere, "cell");
+            say(format!("the baseline counted {cells} on a different processor"));
         }
         if compared + lost + elsewhere == 0 {
             let tonight = pairs.iter().any(|pair| get(pair.night).is_some());
@@ -154,8 +157,9 @@ pub(super) fn measured<'a>(pairs: &[MatchedCell<'a>], verdict: &mut NightlyVerdi
     let unlike = pairs.iter().filter(|pair| !alike(pair)).count();
     if unlike > 0 {
         verdict.warnings.push(format!(
-            "{unlike} cells ran on another machine, or with another number of threads or jobs, \
-             than in the baseline; their times are not compared"
+            "{} ran on another machine, or with another number of threads or jobs, than in the baseline; these times \
+             are not compared",
+            count(unlike as u64, "cell")
         ));
     }
 }

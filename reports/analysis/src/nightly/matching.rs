@@ -29,7 +29,7 @@ pub struct Incomparable {
 impl fmt::Display for Incomparable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { workload, encoding, seed, reason } = self;
-        write!(f, "{workload}, {encoding}, seed {seed}: {reason}")
+        write!(f, "{encoding} on `{workload}`, seed {seed}: {reason}")
     }
 }
 
@@ -102,7 +102,7 @@ fn reason_against(night: &RunRecord, baseline: &RunRecord) -> Option<String> {
     }
     let lost = |eval: &&EvalPoint| night.eval(&eval.split, eval.len).is_none();
     let lost = baseline.evals.iter().find(lost)?;
-    Some(format!("the cell no longer has an evaluation of {} at length {}", lost.split, lost.len))
+    Some(format!("the cell no longer has an evaluation on `{}` at length {}", lost.split, lost.len))
 }
 
 impl MatchedCell<'_> {

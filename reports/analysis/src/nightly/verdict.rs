@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::matching::Incomparable;
-use records::number::{bytes, p_value, points, three_digits};
+use records::number::{bytes, count, p_value, points, three_digits};
 
 /// Verdict on a night.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -53,9 +53,10 @@ impl NightlyVerdict {
         lines.extend(self.falls.iter().map(|fall| format!("less cost: {fall}")));
         let tested = self.losses.len() + self.gains.len() + self.not_separable.len();
         lines.push(format!(
-            "{} cells compared, {} of them identical; {tested} comparisons of the other cells, {} not separable",
-            self.compared,
+            "{} compared, {} of them identical; {} of the other cells, {} of them not separable",
+            count(self.compared as u64, "cell"),
             self.identical,
+            count(tested as u64, "comparison"),
             self.not_separable.len()
         ));
         lines
@@ -108,7 +109,7 @@ impl fmt::Display for QualityChange {
         let share = self.metric != "nll";
         match &self.scope {
             Scope::Encoding { encoding } => write!(f, "{encoding}, all changed cells")?,
-            Scope::Workload { encoding, workload } => write!(f, "{encoding} on {workload}")?,
+            Scope::Workload { encoding, workload } => write!(f, "{encoding} on `{workload}`")?,
         }
         let show = |x: f64| if share { points(x) } else { three_digits(x) };
         let unit = if share { "%" } else { " nats" };
@@ -123,7 +124,7 @@ impl fmt::Display for QualityChange {
         )?;
         match self.p_holm {
             Some(p) => write!(f, ", p {} after Holm)", p_value(p)),
-            None => write!(f, ", no test)"),
+            None => write!(f, ", too few pairs for a test)"),
         }
     }
 }
@@ -146,7 +147,7 @@ pub struct CostChange {
 impl fmt::Display for CostChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { encoding, workload, what, before, after } = self;
-        write!(f, "{encoding} on {workload}: {what} {before} -> {after}")
+        write!(f, "{encoding} on `{workload}`: {what} {before} -> {after}")
     }
 }
 
@@ -177,7 +178,7 @@ impl fmt::Display for CostIncrease {
         let ratio = three_digits(after / before);
         write!(
             f,
-            "{encoding} on {workload}: {what} {} -> {}, {ratio} times",
+            "{encoding} on `{workload}`: {what} {} -> {}, {ratio} times",
             show(*before),
             show(*after)
         )

@@ -117,8 +117,8 @@ pub(crate) fn against_rope(
         series.sort_by(|a, b| b.points[0].y.total_cmp(&a.points[0].y));
         let title = format!("{} against RoPE: {}", report.display(name), unit.name);
         let caption = "Mean difference from RoPE, paired by seed, with its uncorrected 95% interval. To the right of \
-             the line, the encoding is better than RoPE. The mark shows which of the two is significantly better \
-             (Holm's correction over the comparisons with RoPE). Grey circle: undecided.";
+             the line, the encoding is better than RoPE. The mark shows which of the two is significantly better, \
+             after Holm's correction over the comparisons with RoPE. Grey circle: undecided.";
         let plot = plot(unit.against_rope, vec![(String::new(), series.clone())]);
         (!series.is_empty()).then(|| Figure::new(title, caption, plot))
     };

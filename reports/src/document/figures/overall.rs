@@ -24,10 +24,11 @@ pub(crate) fn figure(report: &Report) -> Option<Figure> {
         groups: vec![(String::new(), series.collect())],
     });
     let title = format!("All tasks: {}", Overall::NAME);
+    let scored = overall.scored.iter().map(|name| format!("`{name}`"));
     let caption = format!(
         "Exact match on {}, on a scale from guessing (0%) to all answers right (100%): the interquartile mean over \
          all runs, with its 95% stratified bootstrap interval.",
-        listed(&overall.scored, "and")
+        listed(&scored.collect::<Vec<_>>(), "and")
     );
     Some(Figure::new(title, caption, plot))
 }

@@ -27,6 +27,10 @@ pub(crate) fn figure(report: &Report, workload: &Workload) -> Option<Figure> {
     });
     let title = format!("{}: single seeds", workload.name);
     several.then(|| {
-        Figure::new(title, "Each mark is the mean of one seed over the evaluations.", plot)
+        Figure::new(
+            title,
+            "Each mark is the mean of one seed over the evaluations of the region.",
+            plot,
+        )
     })
 }

@@ -80,8 +80,8 @@ fn figure(report: &Report, family: &BTreeMap<u64, &Workload>, region: Region) ->
     let x = Axis::new("training samples", Scale::at(&sizes));
     let y = Axis::new(metric.name(), scale_of(metric, &series));
     let plot = Plot::Lines(Lines::new(x, y, Marks::Points, series));
-    let names: Vec<&str> = family.values().map(|w| w.name.as_str()).collect();
-    let (first, region) = (names.first()?, region.name());
+    let names: Vec<String> = family.values().map(|w| format!("`{}`", w.name)).collect();
+    let (first, region) = (&family.values().next()?.name, region.name());
     let title = format!("{first}: {} by training samples, {region}", metric.name());
     let caption = format!(
         "{} {region} by the number of training samples, mean over seeds. Workloads: {}.",

@@ -94,7 +94,8 @@ fn profiles(report: &Report, overall: &Overall) -> Option<Figure> {
     let plot = Plot::Lines(Lines::new(x, y, Marks::Few, series));
     let caption = format!(
         "Performance profiles over {}: the share of runs (all seeds of all tasks) that score above the value on the \
-         horizontal axis. If one curve is above another everywhere, its encoding is better.",
+         horizontal axis. If the curve of one encoding is above that of another everywhere, the first \
+         encoding is better.",
         count(overall.scored.len() as u64, "workload")
     );
     (!overall.profiles.is_empty()).then(|| over_tasks("performance profiles", caption, plot))
@@ -178,7 +179,7 @@ fn price(report: &Report, overall: &Overall, price: &RelativePrice) -> Option<Fi
     let level = Some((0.0, CHANCE.to_owned()));
     let plot = against_cost(price.axis, y, level, true, series);
     let source = if price.is_time && !report.meta.measured.is_empty() {
-        format!("the step time that `pe-bench speed` measured ({})", report.meta.measured_at)
+        format!("the step time that `pe-bench speed` measured with {}", report.meta.measured_at)
     } else {
         let has_ratio = |encoding: &str| {
             let costs = report.workloads.iter().flat_map(|workload| &workload.costs);
@@ -215,9 +216,9 @@ fn mean_ranks(report: &Report, overall: &Overall) -> Option<Figure> {
         .collect();
     let ends: Vec<f64> = ranks.ranks.iter().flat_map(|rank| [rank - half, rank + half]).collect();
     let meaning = if ranks.differ() {
-        "Encodings whose bars do not overlap are significantly different."
+        "Encodings whose bars do not overlap differ significantly."
     } else {
-        "The test finds no difference, so no pair is significantly different, even if its bars do not overlap."
+        "The test finds no difference, so no two encodings differ significantly, even if their bars do not overlap."
     };
     let caption = format!(
         "Mean rank over {} (1 is best); bars are as long as Nemenyi's critical difference, {:.2} ranks. Friedman's \

@@ -119,9 +119,9 @@ fn solving(report: &Report, workload: &Workload) -> Option<Figure> {
         rules: Vec::new(),
         groups: vec![(String::new(), series)],
     });
-    let caption = "Step at which validations, or else the training loss, show that training is solved: median over the seeds that \
-         solved it. Bars: \
-         minimum to maximum. Encodings without such a seed have no row.";
+    let caption = "Step at which training counts as solved, according to the validations or, in cells without \
+         validations, to the training loss: median over the seeds that solved training. Bars: minimum to maximum. An \
+         encoding with which no seed solved training has no row.";
     let title = format!("{}: steps to solve", workload.name);
     Some(Figure::new(title, caption, plot))
 }

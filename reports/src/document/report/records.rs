@@ -9,7 +9,7 @@ use crate::document::section::{Element, Section};
 use crate::document::table::Target;
 use crate::document::tables;
 use analysis::{CellRow, Group, Report, Workload};
-use records::number::joined;
+use records::number::{joined, numbered};
 
 /// Settings of a cell without its seed, one `path = value` each.
 type SettingLines = BTreeSet<String>;
@@ -27,7 +27,7 @@ pub(super) fn section(report: &Report) -> PolarsResult<Section> {
     let records: Vec<Section> =
         report.workloads.iter().map(of_workload).collect::<PolarsResult<_>>()?;
     let about = "Each cell is one file `cells/KEY.json` of its results folder, with its complete configuration. \
-                 `data.parquet` has every evaluation, `tables/cells.csv` every cell.";
+                 `data.parquet` has every evaluation, and `tables/cells.csv` has every cell.";
     let elements = vec![Element::Prose(about.to_owned()), Element::Table(tables::groups(report))];
     Ok(Section::of("Cells", elements).with(records).folded())
 }
@@ -45,7 +45,7 @@ fn records(report: &Report, workload: &Workload, groups: &[&Group<'_>]) -> Polar
         let mut elements = vec![Element::Table(tables::cells(cells.iter().map(|(cell, _)| cell)))];
         if let Some((cell, _)) = cells.first() {
             elements.push(Element::Prose(format!(
-                "Encoding {}; task {} version {}; {}.",
+                "Encoding `{}`; task `{}`, version {}; {}.",
                 group.encoding, cell.task, cell.task_version, cell.versions
             )));
         }
@@ -59,7 +59,7 @@ fn records(report: &Report, workload: &Workload, groups: &[&Group<'_>]) -> Polar
         }
     });
     let elements = vec![
-        Element::Prose("Settings of all cells, without the seed:".to_owned()),
+        Element::Prose("Settings that all cells share, without the seed:".to_owned()),
         Element::Code(joined(&shared, "\n")),
     ];
     Ok(Section {
@@ -77,8 +77,7 @@ fn own_settings(cells: &[(CellRow, SettingLines)], shared: &SettingLines) -> Vec
     }
     let elements =
         seeds.into_iter().filter(|(lines, _)| !lines.is_empty()).flat_map(|(lines, seeds)| {
-            let plural = if seeds.len() == 1 { "" } else { "s" };
-            let seeds = format!("Settings of seed{plural} {}:", joined(seeds, ", "));
+            let seeds = format!("Settings of {}:", numbered("seed", &seeds));
             [Element::Prose(seeds), Element::Code(joined(lines, "\n"))]
         });
     elements.collect()

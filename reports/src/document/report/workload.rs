@@ -128,9 +128,9 @@ fn first_rank(ranking: &Ranking) -> String {
     let first: Vec<String> = first.map(|result| result.display.clone()).collect();
     match (ranking.has_several_ranks(), first.len()) {
         (false, _) if ranking.separates() => {
-            "no ranks, although some pairs are separated".to_owned()
+            "no ranks, although some pairs differ significantly".to_owned()
         }
-        (false, _) => "not separated by these seeds".to_owned(),
+        (false, _) => "no ranks: no two encodings differ significantly".to_owned(),
         (true, 0..=5) => listed(&first, "and"),
         (true, n) => format!("{} and {} more", first[..4].join(separator(&first[..4])), n - 4),
     }

@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(
             table.notes,
             [
-                "No verdict on the claim “CoPE counts better” (A. Author 2024): CoPE and RoPE on x, y: no evaluation to compare.",
+                "No verdict on the claim “CoPE counts better” (A. Author 2024): CoPE and RoPE on `x`, `y`: no evaluation to compare.",
                 "A. Author 2024: The models of the paper are larger.",
             ]
         );

@@ -5,8 +5,6 @@ use analysis::{Report, Workload};
 use records::Metric;
 use stats::Estimate;
 
-/// Marks an encoding without a seed in common with the best.
-pub(super) const NO_COMMON_SEED: &str = "†";
 /// Marks an encoding that is not ranked.
 pub(super) const UNRANKED: &str = "‡";
 
@@ -24,15 +22,15 @@ pub(super) fn mark(disturbed: bool) -> String {
 
 /// Returns the note on the mark of times, if any was disturbed.
 pub(super) fn disturbed_note(disturbed: impl IntoIterator<Item = bool>) -> Option<String> {
-    let note = "This time was measured while other cells or programs ran on the machine, so it is not comparable.";
+    let note = "Measured while other cells or programs ran on the machine, so these times are not comparable.";
     disturbed.into_iter().any(|is| is).then(|| format!("{DISTURBED} {note}"))
 }
 
 /// Note on the means and medians of tables.
 pub(super) const MEAN: &str = "Mean: over n seeds. In brackets: its 95% confidence interval by Student's t over the \
      seeds and, where records have the answers, over the questions.";
-pub(super) const MEDIAN: &str = "Median: with its 95% bootstrap interval, which is too narrow for few seeds: it \
-     covers the true value in 1/2 of all cases with 2 seeds, and in 3/4 with 3 seeds.";
+pub(super) const MEDIAN: &str = "Median: with its 95% bootstrap interval, which is too narrow for few seeds. The \
+     interval covers the true value in 1/2 of all cases with 2 seeds, and in 3/4 with 3 seeds.";
 
 impl TableCell {
     /// Returns the first cell of an encoding's row: its name, which leads to its section.

@@ -32,7 +32,7 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
     table.notes.extend(disturbed_note(workload.costs.iter().map(|cost| cost.disturbed)));
     if workload.machines.len() > 1 {
         table.notes.push(format!(
-            "Warning: these cells ran under {} conditions ({}); times and memory are comparable only between cells \
+            "Warning: these cells ran under {} different conditions ({}). Times and memory are comparable only between cells \
              under the same conditions.",
             workload.machines.len(),
             workload.machines.join("; ")
@@ -105,7 +105,7 @@ pub fn measured(report: &Report) -> Table {
         .table();
     let conditions = &report.meta.measured_at;
     table.notes =
-        vec![format!("Measured on one machine in one run of `pe-bench speed`: {conditions}.")];
+        vec![format!("Measured on one machine in one run of `pe-bench speed` with {conditions}.")];
     table.without_empty_columns()
 }
 
@@ -128,11 +128,7 @@ mod tests {
         };
         assert_eq!(marks("CoPE"), [false, false, true, false, false], "{:?}", table.columns);
         assert_eq!(marks("RoPE"), [true, true, true, true, false]);
-        assert!(
-            table.notes[0].starts_with("† This time was measured while other cells"),
-            "{:?}",
-            table.notes
-        );
+        assert!(table.notes[0].starts_with("† Measured while other cells"), "{:?}", table.notes);
     }
 
     #[test]

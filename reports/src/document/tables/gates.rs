@@ -28,10 +28,11 @@ pub fn gates(report: &Report, workload: &Workload) -> Table {
         )
         .table()
     .with_legend(
-        "Gate score: how well gates agree with the tokens that the task counts. It is the area under the ROC curve \
-         within a row, averaged over the rows that predict an answer, then over n seeds [95% confidence interval]. \
-         1: the gates of counted tokens are above all other gates; 0.5: no relation; 0: they are below all other \
-         gates.",
+        "Gate score: how well gates agree with the tokens that the task counts. In each row that predicts an \
+         answer, it is the area under the ROC curve when the gates are used to detect the counted tokens. The table \
+         shows its mean over these rows and over n seeds, with the 95% confidence interval in brackets. 1: the gates \
+         of counted tokens are larger than all other gates. 0: the gates of counted tokens are smaller than all other \
+         gates. 0.5: gates and counted tokens are unrelated.",
     )
 }
 

@@ -165,7 +165,7 @@ mod tests {
         let workload = &report.workloads[0];
         let notes = crate::document::tables::summary(&report).notes;
         let chosen =
-            "Chosen by validation for each encoding: learning_rate out of 0.001, 0.003 (on w).";
+            "Chosen by validation for each encoding: `learning_rate` out of 0.001, 0.003 (on `w`).";
         assert!(notes.iter().any(|note| note == chosen), "{notes:?}");
         let table = grid(&report, workload, workload.grid.as_ref().unwrap());
         let rope: Vec<&str> = table.rows[1].iter().map(|cell| cell.text.as_str()).collect();

@@ -25,17 +25,20 @@ pub fn headline(report: &Report) -> Table {
         // Intervals, ranks and fit rates are in the report.
         row.iter_mut().skip(2).for_each(|cell| cell.detail.clear());
     }
-    let note = "Bold: first rank, that is, the best encoding and all encodings that these seeds cannot separate from \
-         it. In brackets: 95% intervals.";
-    Table { notes: vec![note.to_owned()], legends: Vec::new(), ..table }
+    let note = format!(
+        "Bold: first rank, that is, the best encoding and all encodings that do not differ significantly from it and \
+         are at most {:.0} points (for text {FAR} nats) behind it. In brackets: 95% intervals.",
+        100.0 * FAR
+    );
+    Table { notes: vec![note], legends: Vec::new(), ..table }
 }
 
 /// Returns the table for many workloads.
 fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
     let telling: Vec<&&Ranking> = rankings.iter().filter(|r| r.has_several_ranks()).collect();
     let note = format!(
-        "First rank: the number of workloads on which the encoding is the best, or cannot be separated from the best \
-         and is at most {:.0} points (for text {FAR} nats) behind it. Only workloads with several ranks count. \
+        "First rank: the number of workloads on which the encoding is the best, or does not differ significantly from \
+         the best and is at most {:.0} points (for text {FAR} nats) behind it. Only workloads with several ranks count. \
          Better / worse: the number of workloads on which the encoding is significantly better than {}, and the number \
          on which it is significantly worse. In each workload, Holm's correction covers all comparisons with {}. In brackets: 95% intervals.{}",
         100.0 * FAR,
@@ -94,7 +97,7 @@ fn step_time(report: &Report, overall: &Overall) -> String {
         " Times: measured during training, median over the workloads.".to_owned()
     } else {
         format!(
-            " Step time: measured by `pe-bench speed` ({}). Time of the training: this step time multiplied by the \
+            " Step time: measured by `pe-bench speed` with {}. Time of the training: this step time multiplied by the \
              number of steps, which early stopping reduces; median over the workloads.",
             report.meta.measured_at
         )
@@ -151,11 +154,10 @@ mod tests {
         assert!(
             note(&report).ends_with(" Times: measured during training, median over the workloads.")
         );
-        report.meta.measured_at = "32 x 63 tokens, 2 layers of width 64, CPU threads: 1".into();
+        report.meta.measured_at = "batches of 32 sequences of 63 tokens".into();
         report.meta.measured =
             vec![MeasuredStep { encoding: "rope".into(), step_seconds: 0.5, peak_bytes: None }];
-        let sizes =
-            "(32 x 63 tokens, 2 layers of width 64, CPU threads: 1). Time of the training: this";
+        let sizes = "by `pe-bench speed` with batches of 32 sequences of 63 tokens. Time of the training: this";
         assert!(note(&report).contains(sizes), "{}", note(&report));
         // As many steps as with RoPE, each three times as long.
         let step = |encoding: &str, step_seconds: f64| MeasuredStep {

@@ -94,7 +94,7 @@ mod tests {
         assert_eq!((texts(0)[7], table.rows[0][1].strong), ("CoPE", true));
         assert_eq!(texts(1)[7], "not separable with n = 8");
         assert!(!table.rows[1][1].strong && !table.rows[1][2].strong);
-        assert_eq!(table.notes, ["Not answered: x: no evaluation to compare."]);
+        assert_eq!(table.notes, ["Not answered: `x`: no evaluation to compare."]);
         assert_eq!(question(&Report::new(&records, &ReportMeta::default()).unwrap()), None);
     }
 }

@@ -1,8 +1,7 @@
 //! Ranks of the encodings on one workload, on its page, and their ablations and run metrics.
 
 use super::common::{
-    MEAN, MEDIAN, NO_COMMON_SEED, TOO_FEW_SEEDS, UNRANKED, disturbed_note, mark, median,
-    with_interval,
+    MEAN, MEDIAN, TOO_FEW_SEEDS, UNRANKED, disturbed_note, mark, median, with_interval,
 };
 use crate::document::table::{Table, TableBuilder, TableCell, texts};
 use crate::document::text::method;
@@ -18,10 +17,11 @@ use stats::{Better, Comparison, Test, hedges_g_interval};
 
 /// Note on the columns of [`ranks`].
 const RANKS: [&str; 3] = [
-    "Rank: an encoding shares the rank of the best encoding from which it cannot be separated. An encoding that \
-     cannot be separated from that one but is more than 5 points (0.05 nats for text) behind it has no rank.",
-    "p: the p-value, with its test below it. Bound for n seeds: n seeds allow no smaller p-value than this one, \
-     which depends only on n and on the correction. The t test itself gave a smaller one.",
+    "Rank: an encoding has the rank of the best encoding from which it does not differ significantly. If it is more \
+     than 5 points (0.05 nats for text) behind that encoding, it has no rank.",
+    "p: the p-value, with its test below it. Bound for n seeds: the smallest p-value that n seeds allow, which \
+     depends only on n and on the correction. The table shows this bound where the p-value of the t test is smaller \
+     than the bound.",
     "Behind the best: mean difference from the best encoding, paired by seed, with its uncorrected 95% confidence \
      interval.",
 ];
@@ -107,7 +107,7 @@ fn standing(ranking: &Ranking, result: &EncodingResult) -> String {
             "not significantly above chance".to_owned()
         }
         Rank::Best => "best mean".to_owned(),
-        Rank::Behind(None) => format!("no common seed {NO_COMMON_SEED}"),
+        Rank::Behind(None) => "not compared: no seed in common with the best".to_owned(),
         Rank::Behind(Some(c)) if result.is_level() => {
             format!("not separable with n = {}", c.paired.n)
         }
@@ -247,14 +247,14 @@ pub(crate) fn run_metrics(report: &Report, workload: &Workload) -> Table {
         .with_legend(format!(
         "Fit rate: the share of seeds that solved training, that is, reached an exact match of at least {} in \
          distribution. Diverged seeds count as not solved. Steps and seconds to solve are counted up to {}: median \
-         [minimum to maximum] over the solved seeds that have such a point.",
+         over the solved seeds that have such a point, with minimum and maximum in brackets.",
         percent(solved_exact_match),
         criteria(workload, solved_loss)
     ))
     .with_legend(format!(
         "Effective length: the largest evaluated length up to which exact match on the training split is at least {} \
-         at every length; median over seeds [minimum to maximum]. ≥: this share is reached even at the longest evaluated length. 0: exact match \
-         is below this share already at the shortest length.",
+         at every length; median over seeds, with minimum and maximum in brackets. ≥: this share is reached even at the longest evaluated length. \
+         0: exact match is below this share already at the shortest length.",
         percent(effective_exact_match)
     ))
     .without_empty_columns();

@@ -53,10 +53,10 @@ pub fn summary(report: &Report) -> Table {
         MEAN.to_owned(),
         format!(
             "Summary: each number is the mean over all evaluations of the region, then over seeds. Bold: first rank, \
-             that is, the best mean and all means that these seeds cannot separate from it and that are at most \
-             {:.0} points (for text {FAR} nats) behind it. The tests are paired by seed, have Holm's correction over \
-             all pairs of a column and need at least {LEAST_SEEDS} seeds. Nothing is bold where all encodings share \
-             the first rank. Fit: share of seeds with an exact match of at least {} in distribution.",
+             that is, the best mean and all means that do not differ significantly from it and are at most {:.0} \
+             points (for text {FAR} nats) behind it. The tests are paired by seed, have Holm's correction over all \
+             pairs of a column and need at least {LEAST_SEEDS} seeds. In a column where all encodings share the first \
+             rank, nothing is bold. Fit: share of seeds with an exact match of at least {} in distribution.",
             100.0 * FAR,
             percent(report.settings.solved_exact_match).replace(".0%", "%")
         ),
@@ -154,7 +154,7 @@ fn notes(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
     for (workload, ranking) in rankings {
         if let Some(value) = ranking.fallback {
             notes.push(format!(
-                "{}: exact match is {} for every ranked encoding, so token accuracy is shown instead.",
+                "`{}`: exact match is {} for every ranked encoding, so token accuracy is shown instead.",
                 workload.name,
                 Metric::ExactMatch.show(value)
             ));
@@ -174,8 +174,8 @@ fn chosen(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
     let mut workloads: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (workload, _) in rankings {
         let Some(GridReport { grid, .. }) = &workload.grid else { continue };
-        let grid = format!("{} out of {}", grid.short_axis(), joined(&grid.values, ", "));
-        workloads.entry(grid).or_default().push(workload.name.clone());
+        let grid = format!("`{}` out of {}", grid.short_axis(), joined(&grid.values, ", "));
+        workloads.entry(grid).or_default().push(format!("`{}`", workload.name));
     }
     let note = |(grid, workloads): (String, Vec<String>)| {
         let on = if workloads.len() == rankings.len() && workloads.len() > 1 {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use analysis::ranking::{EncodingResult, Rank, RankedPair, Ranking, separable};
 use analysis::{AnswerLine, EncodingCost, Overall, Report, Workload, YARDSTICK};
 use records::Metric;
-use records::number::{count, listed, p_value, points, value_and_interval};
+use records::number::{count, p_value, points, value_and_interval};
 use records::settings::Region;
 use stats::{Estimate, sorted_median};
 
@@ -99,7 +99,7 @@ fn lead(report: &Report, overall: &Overall) -> AbstractSentence {
     });
     let text = format!(
         "{} scores highest{outside}: {}, ahead of {} with {}{overlap}{rope}. The score of an encoding is its {} over {seeds} on \
-         {over}; {} are compared. 0% is guessing, 100% means that all answers are right.",
+         {over}; {} are compared. 0% means guessing, and 100% means that all answers are right.",
         name(0),
         numbers[0].shown(points, "%"),
         name(1),
@@ -123,6 +123,14 @@ fn difference(pair: &RankedPair, workload: &str) -> StatedNumber {
     StatedNumber::new(name, paired.mean_difference, interval)
 }
 
+/// Joins clauses that have commas of their own: `a`, `a and b`, `a, b and c`.
+fn all_of(clauses: &[String]) -> String {
+    match clauses {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => clauses.concat(),
+    }
+}
+
 /// The planned question on the workloads that are compared by exact match; `None` if there is none.
 fn planned(report: &Report) -> Option<AbstractSentence> {
     let answer = report.answer.as_ref()?;
@@ -135,10 +143,10 @@ fn planned(report: &Report) -> Option<AbstractSentence> {
         let number = difference(pair, &line.workload);
         let size = number.shown(points, " points");
         let clause = if line.better().is_some() {
-            format!("by {size} on {}", line.workload)
+            format!("by {size} on `{}`", line.workload)
         } else {
             let [a, b] = [&pair.better, &pair.worse].map(|name| report.display(name));
-            format!("{} ({a} minus {b}: {size})", line.workload)
+            format!("`{}` ({a} minus {b}: {size})", line.workload)
         };
         clauses.entry(line.better()).or_default().push(clause);
         numbers.push(number);
@@ -147,17 +155,28 @@ fn planned(report: &Report) -> Option<AbstractSentence> {
     let won = |own: &str, other: &str| {
         let clauses = clauses.get(&Some(own))?;
         let (own, other) = (report.display(own), report.display(other));
-        Some(format!("{own} is better than {other} {}", listed(clauses, "and")))
+        Some(format!("{own} is better than {other} {}.", all_of(clauses)))
     };
-    let neither = |on: &Vec<String>| format!("they are not separable on {}", listed(on, "and"));
+    let neither = |on: &Vec<String>| {
+        format!(
+            "After Holm's correction, the two encodings are not separable on {}. The intervals are not corrected.",
+            all_of(on)
+        )
+    };
     let parts = [won(&a, &b), won(&b, &a), clauses.get(&None).map(neither)];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let of = if lines.len() == answer.planned {
-        count(lines.len() as u64, "workload")
+        String::new()
     } else {
-        format!("{} of {}", lines.len(), count(answer.planned as u64, "workload"))
+        format!(", with results by exact match on {} of them", lines.len())
     };
-    let text = format!("On {of} of the planned question, {}.", parts.join("; "));
+    let text = format!(
+        "The planned question compares {} with {} on {}{of}. {}",
+        report.display(&a),
+        report.display(&b),
+        count(answer.planned as u64, "workload"),
+        parts.join(" ")
+    );
     (!lines.is_empty()).then_some(AbstractSentence { text, numbers })
 }
 
@@ -177,19 +196,19 @@ fn largest(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
     let significant = if won > 0 && won < pairs.len() { "significant " } else { "" };
     let number = difference(pair, workload);
     let [better, worse] = [&pair.better, &pair.worse].map(|name| report.display(name));
-    let p = pair.comparison.p_holm.map_or_else(String::new, |p| format!(", p {}", p_value(p)));
+    let p = pair.comparison.p_holm.map_or_else(String::new, |p| format!(" (p {})", p_value(p)));
     let size = number.shown(points, " points");
     let what = if is_won(pair) {
         format!("{better} is better by {size}{p}")
     } else {
-        format!("the mean difference is {size} ({better} minus {worse}), not significant{p}")
+        format!("the mean of {better} minus that of {worse} is {size}, which is not significant{p}")
     };
     // The count leaves out workloads that are ranked by another metric.
     let others = rankings().any(|(_, ranking)| ranking.metric != Metric::ExactMatch);
     let by = if others { " compared by exact match" } else { "" };
     let text = format!(
-        "{better} and {worse} differ significantly on {won} of {}{by}; the largest {significant}difference is on \
-         {workload}, {}, where {what}.",
+        "{better} and {worse} differ significantly on {won} of {}{by}. The largest {significant}difference is on \
+         `{workload}`, {}: {what}.",
         count(pairs.len() as u64, "workload"),
         region.name(),
     );
@@ -239,8 +258,9 @@ fn change(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
         format!("{verb} {} {size}", report.display(name))
     };
     let text = format!(
-        "Leaving the training distribution {} of exact match and {} (mean over {}, on the evaluations by which \
-         encodings are ranked; intervals over seeds).",
+        "Leaving the training distribution {} of exact match and {}. Both numbers are means over {} of the difference \
+         between exact match in distribution and in the region by which the workload is ranked. The intervals are over \
+         seeds.",
         moves(&own, a),
         moves(&other, b),
         count(workloads as u64, "workload"),
@@ -274,23 +294,24 @@ fn price(report: &Report, encoding: &str) -> Option<AbstractSentence> {
     let training = training.filter(|_| stops);
     let and_training = training.as_ref().map_or_else(String::new, |training| {
         format!(
-            "; a whole run, which stops when the task is solved, takes {} the operations",
+            " A whole run, which stops when the task is solved, takes {} the operations of a whole run with RoPE.",
             training.shown(ratio, " times")
         )
     });
     let source = match (&time, measured) {
         (None, _) => {
-            "median and range over the workloads); times are not compared, because no workload has undisturbed times \
-             of both encodings"
+            "Ratios are medians over the workloads, with the range in brackets. Times are not compared, because no \
+             workload has undisturbed times of both encodings."
         }
-        (_, None) => "median and range over the workloads)",
+        (_, None) => "Ratios are medians over the workloads, with the range in brackets.",
         (_, Some(_)) => {
-            "operations: median and range over the workloads; time: one run of `pe-bench speed`)"
+            "Ratios of operations are medians over the workloads, with the range in brackets. The ratio of times comes \
+             from one run of `pe-bench speed`."
         }
     };
     let text = format!(
-        "A training step with {} takes {} the floating-point operations{and_time} of a step with RoPE{and_training} \
-         ({source}.",
+        "A training step with {} takes {} the floating-point operations{and_time} of a step with RoPE.{and_training} \
+         {source}",
         report.display(encoding),
         flops.shown(ratio, " times"),
     );
@@ -346,7 +367,7 @@ mod tests {
         );
         assert!(texts[3].contains("1.00 times") && texts[3].contains("2.00 times"), "{}", texts[3]);
         // No training stopped early.
-        assert!(!texts[3].contains("a whole run"), "{}", texts[3]);
+        assert!(!texts[3].contains("A whole run"), "{}", texts[3]);
         let numbers = sentences.iter().flat_map(|sentence| &sentence.numbers);
         assert!(numbers.clone().all(|number| number.interval.is_some()));
         assert_eq!(numbers.count(), 7);
@@ -383,8 +404,10 @@ mod tests {
             text.contains("costs CoPE 6.5 points") && text.contains("costs RoPE 28.5 points"),
             "{text}"
         );
-        let ends = "(mean over 2 workloads, on the evaluations by which encodings are ranked; intervals over seeds).";
-        assert!(text.ends_with(ends), "{text}");
+        assert!(
+            text.contains(". Both numbers are means over 2 workloads of the difference"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -397,7 +420,7 @@ mod tests {
         }
         let sentences = abstract_of(&Report::new(records, &ReportMeta::default()).unwrap());
         assert!(
-            sentences[1].text.contains(" on 2 of 2 workloads compared by exact match;"),
+            sentences[1].text.contains(" on 2 of 2 workloads compared by exact match. The"),
             "{}",
             sentences[1].text
         );
@@ -411,9 +434,9 @@ mod tests {
         }
         let report = Report::new(records, &ReportMeta::default()).unwrap();
         let text = largest(&report, "cope", "rope").unwrap().text;
-        assert!(text.contains("on 0 of 2 workloads; the largest difference"), "{text}");
-        assert!(text.contains("where the mean difference is 8.0 points ["), "{text}");
-        assert!(text.contains("(CoPE minus RoPE), not significant, p = "), "{text}");
+        assert!(text.contains("on 0 of 2 workloads. The largest difference"), "{text}");
+        assert!(text.contains(": the mean of CoPE minus that of RoPE is 8.0 points ["), "{text}");
+        assert!(text.contains("], which is not significant (p = "), "{text}");
     }
 
     #[test]
@@ -432,15 +455,18 @@ mod tests {
         };
         let both = answered("['a', 'b']");
         assert!(
-            both.starts_with(
-                "On 2 workloads of the planned question, CoPE is better than RoPE by 22.0 points ["
+            both.starts_with("The planned question compares CoPE with RoPE on 2 workloads. CoPE is better than RoPE by 22.0 points ["),
+            "{both}"
+        );
+        assert!(
+            both.contains(
+                "on `a`. After Holm's correction, the two encodings are not separable on `b` ("
             ),
             "{both}"
         );
-        assert!(both.contains("on a; they are not separable on b ("), "{both}");
         let missing = answered("['a', 'c']");
         assert!(
-            missing.starts_with("On 1 of 2 workloads of the planned question, CoPE"),
+            missing.contains(" on 2 workloads, with results by exact match on 1 of them. CoPE"),
             "{missing}"
         );
     }

@@ -70,7 +70,7 @@ pub(crate) fn asked(report: &Report) -> String {
     let encodings = |number: usize| count(number as u64, "position encoding");
     match (&report.overall, &report.workloads[..]) {
         (Some(overall), _) if !overall.scores.is_empty() => format!(
-            "Which of {} should a Transformer use? Score: {} on {}; 0% is guessing, 100% all answers right.",
+            "Which of {} should a Transformer use? Score: {} on {}. 0% means guessing, and 100% means that all answers are right.",
             encodings(overall.scores.len()),
             Overall::NAME,
             count(overall.scored.len() as u64, "task")
@@ -78,7 +78,7 @@ pub(crate) fn asked(report: &Report) -> String {
         (_, [only]) if report.encodings.len() > 1 => {
             only.deciding().map_or_else(String::new, |Ranking { metric, region, .. }| {
                 format!(
-                    "Which of {} is best on {}? Score: {} {}.",
+                    "Which of {} is best on `{}`? Score: {} {}.",
                     encodings(report.encodings.len()),
                     only.name,
                     metric.name(),
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(answers(&report)[0].encoding.text, "CoPE");
         assert!(
             asked(&report)
-                .starts_with("Which of 2 position encodings is best on v? Score: exact match")
+                .starts_with("Which of 2 position encodings is best on `v`? Score: exact match")
         );
         let report = Report::new(&[][..], &ReportMeta::default()).unwrap();
         assert_eq!((answers(&report).len(), asked(&report).len()), (0, 0));

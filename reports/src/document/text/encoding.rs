@@ -53,7 +53,7 @@ fn first(report: &Report, name: &str) -> Option<String> {
     });
     let telling: Vec<(&Workload, bool)> = telling.collect();
     let won: Vec<String> =
-        telling.iter().filter(|(_, won)| *won).map(|(workload, _)| workload.name.clone()).collect();
+        telling.iter().filter(|(_, won)| *won).map(|(own, _)| format!("`{}`", own.name)).collect();
     let of = count(telling.len() as u64, "workload");
     match (telling.len(), won.len()) {
         (0, _) => None,
@@ -139,7 +139,7 @@ mod tests {
         assert!(found[0].starts_with("Place 1 of 2 over all tasks: 77.0% ["), "{found:?}");
         assert_eq!(
             found[1],
-            "When to use it: for “Counting”, where it is in the first rank; it takes 2.00 times RoPE's step time."
+            "When to use it: for “Counting”, where it is in the first rank; its cost is 2.00 times RoPE's step time."
         );
         assert!(
             found.iter().any(|text| text.starts_with("Significantly better than RoPE on ")),

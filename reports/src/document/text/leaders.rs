@@ -17,7 +17,7 @@ pub(crate) fn leaders(report: &Report) -> Option<String> {
             let name = report.display(&leader.encoding);
             let behind = report.display(&leader.second);
             format!(
-                "without the workload {}, {name} would lead with {}, ahead of {behind} with {}",
+                "without the workload `{}`, {name} would lead with {}, ahead of {behind} with {}",
                 leader.workload,
                 percent(leader.value),
                 percent(leader.second_value)
@@ -85,7 +85,7 @@ mod tests {
         let text = sentence([1.0, 0.75, 0.82]).unwrap();
         assert!(
             text.starts_with(
-                "The lead depends on the workloads: without the workload a, RoPE would lead with 60.0%, ahead of CoPE with "
+                "The lead depends on the workloads: without the workload `a`, RoPE would lead with 60.0%, ahead of CoPE with "
             ),
             "{text}"
         );

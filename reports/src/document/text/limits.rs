@@ -56,7 +56,7 @@ pub(crate) fn limits(report: &Report) -> Vec<String> {
         report.conditions.ends
     {
         limits.push(format!(
-            "The models have {} to {} parameters and are trained for as many steps as this suite states. The ranks \
+            "The models have {} to {} parameters and are trained for at most as many steps as the suite states. The ranks \
              may differ at other sizes and budgets.",
             si(low as f64),
             si(high as f64)
@@ -65,13 +65,14 @@ pub(crate) fn limits(report: &Report) -> Vec<String> {
     if let Some(overall) = &report.overall
         && !overall.without_chance.is_empty()
     {
+        let names = overall.without_chance.iter().map(|name| format!("`{name}`"));
         limits.push(format!(
             "The chance of a right guess is not known on {}; it counts as 0 in scores above chance.",
-            listed(&overall.without_chance, "and")
+            listed(&names.collect::<Vec<_>>(), "and")
         ));
     }
     for workload in &report.workloads {
-        limits.extend(unseen(workload).iter().map(|said| format!("{}: {said}", workload.name)));
+        limits.extend(unseen(workload).iter().map(|said| format!("`{}`: {said}", workload.name)));
     }
     let chosen = report.workloads.iter().any(|workload| workload.grid.is_some());
     let but = if chosen {
@@ -80,7 +81,8 @@ pub(crate) fn limits(report: &Report) -> Vec<String> {
         ""
     };
     limits.push(format!(
-        "All encodings of a workload share their settings{but}. An encoding may do better with other settings."
+        "On each workload, all encodings are trained with the same settings of model, optimizer and budget{but}. An \
+         encoding may do better with other settings."
     ));
     limits
 }

@@ -15,16 +15,17 @@ pub(crate) fn unseen(workload: &Workload) -> Vec<String> {
             (row.split.as_str(), row.len, row.samples, row.unseen_samples, ceiling)
         })
         .collect();
-    let unit = &workload.len_unit;
     let (mut counted, mut trained, mut ceilings) = (Vec::new(), Vec::new(), Vec::new());
     for (split, len, samples, unseen, ceiling) in rows {
         match unseen {
-            Some(0) => trained.push(format!("`{split}` at {len} {unit}")),
-            Some(unseen) => counted.push(format!("{unseen} of {samples} on `{split}` at {len}")),
+            Some(0) => trained.push(format!("`{split}` at length {len}")),
+            Some(unseen) => {
+                counted.push(format!("{unseen} of {samples} on `{split}` at length {len}"));
+            }
             None => {}
         }
         if let Some(ceiling) = ceiling.map(f64::from_bits) {
-            ceilings.push(format!("{} on `{split}` at {len}", percent(ceiling)));
+            ceilings.push(format!("{} on `{split}` at length {len}", percent(ceiling)));
         }
     }
     let mut sentences = Vec::new();
@@ -84,9 +85,9 @@ mod tests {
             unseen(workload),
             [
                 "Only questions that are larger than every question of training count as longer: 100 of 256 on \
-                 `sparse` at 128.",
+                 `sparse` at length 128.",
                 "Some answers practically never occur in training, so no model can be expected to give them. The best \
-                 exact match that can be expected on the unseen questions is 72.0% on `sparse` at 128."
+                 exact match that can be expected on the unseen questions is 72.0% on `sparse` at length 128."
             ]
         );
         // The value of the region is that of these questions.

@@ -72,7 +72,7 @@ pub(crate) fn when_to_use(report: &Report, name: &str) -> Option<String> {
         parts.map(|(uses, why)| format!("for {}, {why}", listed(&uses, "and"))).collect();
     let cost = price(report, name).filter(|_| name != YARDSTICK);
     let cost =
-        cost.map_or_else(String::new, |(ratio, unit)| format!("; it takes {ratio:.2} {unit}"));
+        cost.map_or_else(String::new, |(ratio, unit)| format!("; its cost is {ratio:.2} {unit}"));
     let found = match (known, parts.is_empty()) {
         (0, _) => return None,
         (_, true) => format!(
@@ -97,10 +97,11 @@ fn better_at_its_price(report: &Report, name: &str) -> Option<String> {
     };
     let better = scores.iter().find(is_better)?;
     Some(format!(
-        " {} does not cost more and scores higher over all tasks ({} instead of {}).",
+        " {} costs at most as much per step and scores higher over all tasks: {}, compared with {} for {}.",
         report.display(&better.encoding),
         percent(better.value),
-        percent(own.value)
+        percent(own.value),
+        report.display(name)
     ))
 }
 
@@ -139,14 +140,17 @@ fn sentence(report: &Report, one: &UseCase) -> Option<AbstractSentence> {
     let first = match first.len() {
         0 => String::new(),
         _ if rankings.len() == 1 => format!(" Ranked first: {}.", listed(&first, "and")),
-        _ => format!(" Ranked first on all of them: {}.", listed(&first, "and")),
+        _ => format!(" Ranked first on all these workloads: {}.", listed(&first, "and")),
     };
     let same = rankings.iter().all(|ranking| ranking.region == *region);
     let region = if same { region.name() } else { "outside of the training distribution" };
     let mean = if metric.higher_is_better() { "mean" } else { "geometric mean" };
+    let code = |task: &String| format!("`{task}`");
     let over = match &one.tasks[..] {
-        [task] => task.clone(),
-        tasks if tasks.len() <= NAMED => format!("{mean} over {}", listed(tasks, "and")),
+        [task] => format!("on {}", code(task)),
+        tasks if tasks.len() <= NAMED => {
+            format!("{mean} over {}", listed(&tasks.iter().map(code).collect::<Vec<_>>(), "and"))
+        }
         tasks => format!("{mean} over {}", count(tasks.len() as u64, "workload")),
     };
     let text = format!(
@@ -248,13 +252,13 @@ mod tests {
         let found = |report: &Report, name: &str| when_to_use(report, name).unwrap();
         assert_eq!(
             found(&report, "cope"),
-            "When to use it: for “Reading”, where it is among the best three; it takes 1.00 times RoPE's step time."
+            "When to use it: for “Reading”, where it is among the best three; its cost is 1.00 times RoPE's step time."
         );
         let rope = found(&report, "rope");
         assert!(rope.starts_with("When to use it: for “Reading”, where it is among"), "{rope}");
         assert!(
             rope.contains(
-                ". CoPE does not cost more and scores higher over all tasks (77.0% instead of "
+                ". CoPE costs at most as much per step and scores higher over all tasks: 77.0%, compared with "
             ),
             "{rope}"
         );
@@ -269,11 +273,11 @@ mod tests {
             found[0].starts_with("Reading: CoPE 88.5% and RoPE 78.5% (exact match on other"),
             "{found:?}"
         );
-        assert!(found[0].contains("mean over v and w)"), "{found:?}");
+        assert!(found[0].contains("mean over `v` and `w`)"), "{found:?}");
         assert!(found[1].starts_with("All tasks: CoPE 77.0% [") && found.len() == 2, "{found:?}");
         let text = &sentences(&["text"])[0];
         assert!(text.starts_with("Reading: CoPE 4.48 and RoPE 4.95 (perplexity"), "{text}");
-        assert!(text.ends_with(", text). Ranked first: CoPE."), "{text}");
+        assert!(text.ends_with(", on `text`). Ranked first: CoPE."), "{text}");
     }
 
     #[test]

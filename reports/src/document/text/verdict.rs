@@ -19,7 +19,7 @@ pub(crate) fn lead(report: &Report) -> Vec<String> {
         vec![NOTHING.to_owned()]
     } else if sentences.is_empty() {
         let verdict =
-            |workload: &Workload| format!("{}: {}", workload.name, verdict(report, workload));
+            |workload: &Workload| format!("`{}`: {}", workload.name, verdict(report, workload));
         report.workloads.iter().map(verdict).collect()
     } else {
         sentences
@@ -86,7 +86,7 @@ fn standing(
     if let Some(needed) = ranking.seeds_needed {
         let seeds = best.estimate.map_or(0, |estimate| estimate.n);
         return format!(
-            "No ranks: with {} no difference can be significant; at least {needed} seeds are needed.",
+            "No ranks: with {}, no difference can be significant; at least {needed} seeds are needed.",
             count(seeds, "seed")
         );
     }
@@ -99,10 +99,11 @@ fn standing(
     if !ranking.has_several_ranks() {
         return if ranking.separates() {
             format!(
-                "No ranks: {seeds} separate some pairs of encodings, but no group of encodings from the rest."
+                "No ranks: with {seeds}, some pairs of encodings differ significantly, but these differences do not \
+                 divide the encodings into ranks."
             )
         } else {
-            format!("No ranks: {seeds} separate no two encodings.")
+            format!("No ranks: with {seeds}, no two encodings differ significantly.")
         };
     }
     format!("First rank: {}, of {of}.", names(&first))
@@ -153,7 +154,7 @@ mod tests {
         few.retain(|record| record.seed < 2);
         let [verdict] = &verdicts(few)[..] else { panic!() };
         assert!(
-            verdict.contains("No ranks: with 2 seeds no difference can be significant; at least"),
+            verdict.contains("No ranks: with 2 seeds, no difference can be significant; at least"),
             "{verdict}"
         );
         let [verdict] = &verdicts(of(&[("cope", 0.2), ("rope", 0.1)]))[..] else { panic!() };
@@ -190,7 +191,7 @@ mod tests {
             |records: Vec<RunRecord>| Report::new(records, &ReportMeta::default()).unwrap();
         assert_eq!(lead(&report(Vec::new())), [NOTHING]);
         let one = lead(&report(of(&[("cope", 0.9), ("rope", 0.6)])));
-        assert!(one.len() == 1 && one[0].starts_with("w: Best exact match"), "{one:?}");
+        assert!(one.len() == 1 && one[0].starts_with("`w`: Best exact match"), "{one:?}");
         assert_eq!(
             lead(&report(records::testkit::two_workloads())).len(),
             4,
@@ -207,6 +208,9 @@ mod tests {
                 .map(|(name, score)| TestCell::new("w", name, seed).beyond(score).record())
         });
         let [verdict] = &verdicts(cells.collect())[..] else { panic!() };
-        assert!(verdict.ends_with("No ranks: 8 seeds separate no two encodings."), "{verdict}");
+        assert!(
+            verdict.ends_with("No ranks: with 8 seeds, no two encodings differ significantly."),
+            "{verdict}"
+        );
     }
 }

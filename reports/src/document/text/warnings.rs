@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use analysis::{Condition, Conditions, Report};
-use records::number::joined;
+use records::number::{joined, numbered};
 
 /// Returns the warnings of a report, one sentence each.
 pub(crate) fn warnings(report: &Report) -> Vec<String> {
@@ -18,12 +18,12 @@ pub(crate) fn warnings(report: &Report) -> Vec<String> {
 /// Returns one sentence for each workload in which encodings lack seeds that others have.
 fn missing_seeds(report: &Report) -> impl Iterator<Item = String> {
     report.missing_seeds.chunk_by(|a, b| a.workload == b.workload).map(|missing| {
-        let lists = missing
-            .iter()
-            .map(|m| format!("{} lacks {}", report.display(&m.encoding), joined(&m.seeds, ", ")));
+        let lists = missing.iter().map(|m| {
+            format!("{} lacks {}", report.display(&m.encoding), numbered("seed", &m.seeds))
+        });
         let lists = joined(lists, "; ");
         format!(
-            "{}: some encodings lack seeds that other encodings have ({lists}).",
+            "`{}`: some encodings lack seeds that other encodings have ({lists}).",
             missing[0].workload
         )
     })
@@ -78,7 +78,7 @@ fn unequal_groups(conditions: &Conditions, warnings: &mut Vec<String>) {
     let mut budgets: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for b in &conditions.budgets {
         budgets.entry(&b.workload).or_default().insert(format!(
-            "task version {} with {}, {} steps of {} x {}",
+            "task version {} with {}, {} steps of {} samples of length {}",
             b.task_version, b.task_config, b.planned_steps, b.batch_size, b.train_len
         ));
     }
@@ -88,11 +88,11 @@ fn unequal_groups(conditions: &Conditions, warnings: &mut Vec<String>) {
         settings.entry((&s.workload, &s.encoding)).or_default().insert(text);
     }
     warnings.extend(budgets.into_iter().filter_map(|(workload, found)| {
-        Some(format!("{workload}: cells differ in task or budget ({}).", several(found)?))
+        Some(format!("`{workload}`: cells differ in task or budget ({}).", several(found)?))
     }));
     warnings.extend(settings.into_iter().filter_map(|((workload, encoding), found)| {
         let list = several(found)?;
-        Some(format!("{workload}: the seeds of {encoding} differ in settings ({list})."))
+        Some(format!("`{workload}`: the seeds of `{encoding}` differ in settings ({list})."))
     }));
 }
 
@@ -179,7 +179,7 @@ mod tests {
         };
         assert_eq!(
             of(&records),
-            ["w: some encodings lack seeds that other encodings have (CoPE lacks 1)."]
+            ["`w`: some encodings lack seeds that other encodings have (CoPE lacks seed 1)."]
         );
         assert!(of(&records[..1]).is_empty());
     }
