@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use percent_encoding::{percent_encode, utf8_percent_encode};
+use records::number::count;
 use records::settings::Settings;
 use reports::document::Table;
 use serde::{Deserialize, Serialize};
@@ -274,17 +275,22 @@ fn measured(folder: &Path, meta: &mut analysis::ReportMeta) -> anyhow::Result<()
         return Ok(());
     }
     let text = tasks::read_text(&file)?;
-    for (number, line) in tasks::json_lines(&text) {
-        let row: SpeedRow = serde_json::from_str(line).with_context(|| {
-            format!("{path}: line {number}: expected a row of `pe-bench speed --json`")
+    for (line, json) in tasks::json_lines(&text) {
+        let row: SpeedRow = serde_json::from_str(json).with_context(|| {
+            format!("{path}: line {line}: expected a row of `pe-bench speed --json`")
         })?;
         let SpeedRow { batch, len, dim, layers, threads, .. } = row;
+        let number = |of: usize, noun: &str| count(of as u64, noun);
         let at = format!(
-            "{batch} x {len} tokens, {layers} layers of width {dim}, CPU threads: {threads}"
+            "batches of {} of {}, {} of width {dim} and {}",
+            number(batch, "sequence"),
+            number(len, "token"),
+            number(layers, "layer"),
+            number(threads, "CPU thread")
         );
         anyhow::ensure!(
             meta.measured.is_empty() || meta.measured_at == at,
-            "{path}: line {number} was measured at {at}, but the lines before it at {}; measure all encodings in one run",
+            "{path}: line {line} was measured with {at}, but the lines before it with {}; measure all encodings in one run",
             meta.measured_at
         );
         meta.measured_at = at;
@@ -395,10 +401,13 @@ mod tests {
         }
         let names: Vec<&str> = meta.measured.iter().map(|step| &*step.encoding).collect();
         assert_eq!(names, ["rope", "cope"]);
-        assert_eq!(meta.measured_at, "2 x 4 tokens, 1 layers of width 8, CPU threads: 1");
+        assert_eq!(
+            meta.measured_at,
+            "batches of 2 sequences of 4 tokens, 1 layer of width 8 and 1 CPU thread"
+        );
         assert!(meta.skipped.len() == 1 && meta.skipped[0].contains("of one folder"));
         for (second, expected) in [
-            (row("cope", 5), "line 2 was measured at 2 x 5"),
+            (row("cope", 5), "line 2 was measured with batches of 2 sequences of 5"),
             ("{}\n".to_owned(), "line 2: expected a row"),
         ] {
             write(1, &[row("rope", 4), second]);

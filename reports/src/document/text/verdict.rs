@@ -57,7 +57,7 @@ pub(crate) fn verdict(report: &Report, workload: &Workload) -> String {
     let best: Vec<&&EncodingResult> = ranked.iter().filter(|r| r.rank == Rank::Best).collect();
     let best = format!("Best {metric} {region}: {}, {score}.", names(&best));
     let fallback = ranking.fallback.map_or_else(String::new, |same| {
-        format!(" Exact match is {} for all.", Metric::ExactMatch.show(same))
+        format!(" Exact match is {} for all encodings.", Metric::ExactMatch.show(same))
     });
     format!("{best}{fallback} {}", standing(ranking, &ranked, &names))
 }
