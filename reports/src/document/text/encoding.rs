@@ -115,10 +115,13 @@ fn cost(report: &Report, name: &str) -> Option<String> {
         ratio(report.step_time_ratio(name), "time"),
         ratio(report.flops_ratio(name), "FLOPs"),
         ratio(memory_ratio, "peak memory"),
-        memory.map(|peak| format!("{} of memory", bytes(peak))),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| format!("A training step takes {}.", listed(&parts, "and")))
+    let takes = format!("A training step takes {}.", listed(&parts, "and"));
+    let peak = memory.map(|peak| format!("The peak memory of training is {}.", bytes(peak)));
+    let sentences = Some(takes).filter(|_| !parts.is_empty()).into_iter().chain(peak);
+    let sentences: Vec<String> = sentences.collect();
+    (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
 #[cfg(test)]
