@@ -275,7 +275,7 @@ fn print(summary: &MergeSummary, out: &Path) {
     for (count, name, what) in [
         (summary.equal, "record", "with equal results in several folders"),
         (summary.weights, "file", "of weights copied"),
-        (summary.checkpoints, "open cell", "with checkpoints copied"),
+        (summary.checkpoints, "cell", "without a result, with checkpoints copied"),
     ] {
         if count > 0 {
             say(&format!("{} {what}", counted(count, name)));
