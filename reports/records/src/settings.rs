@@ -38,8 +38,8 @@ pub struct Settings {
     /// most this loss, for seeds that solved training. Above 0. Default 0.05, which is a probability of 95% for the
     /// correct token.
     pub solved_loss: f64,
-    /// Exact match that defines the effective length: the largest length up to which exact match is at least this at
-    /// every evaluated length. Above 0, at most 1. Default 0.9.
+    /// Exact match that defines the effective length: the largest length up to which exact match is at least this value
+    /// at every evaluated length. Above 0, at most 1. Default 0.9.
     pub effective_exact_match: f64,
     /// Name of the base encoding of an ablation, with which all others are compared. Default: none.
     pub ablation_base: Option<String>,
@@ -48,11 +48,11 @@ pub struct Settings {
     /// Claims of papers with which the report compares the results. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<PaperClaim>,
-    /// Whether Holm's correction runs over the comparisons of each claim alone, as for contrasts that a plan defines one by one.
-    /// Default: false, over those of all claims.
+    /// Whether Holm's correction covers the comparisons of each claim alone, as for comparisons that a plan defines one by one.
+    /// Default: false, so that the correction covers the comparisons of all claims.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub correct_each_claim: bool,
-    /// Uses of encodings; the report begins with the best encodings for each use. Default: none.
+    /// Uses of encodings; the report lists the best encodings for each use. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub uses: Vec<UseCase>,
 }

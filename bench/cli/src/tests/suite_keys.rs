@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use pe_zoo::model::ModelConfig;
+use records::settings::Settings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -65,7 +66,11 @@ fn sections() -> Vec<KeySection> {
         section("`[question]`", "Question", source!("reports/records/src/settings/question.rs")),
         section("`[[claim]]`", "PaperClaim", source!("reports/records/src/settings/question.rs")),
         section("`[[use]]`", "UseCase", source!("reports/records/src/settings/question.rs")),
-        section("`[report]`", "Settings", source!("reports/records/src/settings.rs")),
+        with_defaults::<Settings>(
+            "`[report]`",
+            "Settings",
+            source!("reports/records/src/settings.rs"),
+        ),
     ]
 }
 

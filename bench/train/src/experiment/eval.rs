@@ -22,8 +22,8 @@ pe_zoo::settings! {
         pub batch_size: usize = 32,
         /// Seed of the evaluation data, the same for all cells.
         pub seed: u64 = 1_000_003,
-        /// Weights that are evaluated. Not serialized for those after the last step, so that keys of older records stay
-        /// valid.
+        /// Weights that are evaluated; `last` by default. Not serialized for those after the last step, so that keys of
+        /// older records stay valid.
         #[serde(skip_serializing_if = "is_default")]
         pub weights: WeightsAt = WeightsAt::Last,
         /// Longest input, in tokens, for which the evaluated weights were trained, if it differs.

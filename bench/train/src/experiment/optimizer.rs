@@ -37,7 +37,7 @@ pe_zoo::settings! {
         /// Decoupled weight decay, on all parameters except biases and slopes of encodings.
         pub weight_decay: f64 = 0.01,
         /// Learning rate of biases and slopes of encodings ([`pe_zoo::probe::biases`]) relative to that of all other
-        /// parameters. Not serialized at its default: the configuration of a cell has it beside the encoding
+        /// parameters; 8 by default. Not serialized at its default: the configuration of a cell has it beside the encoding
         /// ([`Experiment::config`](crate::experiment::Experiment::config)) if the encoding has such parameters.
         #[serde(skip_serializing_if = "is_default_bias_rate")]
         pub bias_rate: f64 = BIAS_RATE,

@@ -33,7 +33,7 @@ pe_zoo::settings! {
         /// Validation during the training; `None`: none.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub validation: Option<ValidationConfig> = None,
-        /// Precision of matrix products. Not serialized if f32, so that keys of older records stay valid.
+        /// Precision of matrix products; `f32` by default. Not serialized if f32, so that keys of older records stay valid.
         #[serde(skip_serializing_if = "is_default")]
         pub precision: MatmulPrecision = MatmulPrecision::F32,
     }

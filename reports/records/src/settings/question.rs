@@ -123,7 +123,7 @@ pub struct PaperClaim {
     pub source: String,
     /// Differences between the recipe of the paper and that of the suite, as a sentence.
     pub recipe: String,
-    /// Result that the claim expects of each comparison.
+    /// Result that the claim expects of each comparison: `better` (default) or `not-better`.
     #[serde(default)]
     pub expected: ExpectedResult,
     /// Comparisons. Holm's correction covers the planned workloads of all comparisons of all claims, or of this claim with
