@@ -200,9 +200,9 @@ impl InspectedCell<'_> {
         if !self.gates.is_empty() {
             out.push_str(
                 "<h2 id=\"gate-scores\">Gate scores</h2>\n<p>A score shows how well a gate agrees with the marked \
-                 tokens. It is the area under the ROC curve (AUC) within a row, averaged over rows. It is 1 if the \
-                 values at marked tokens are above all other values, 0.5 if there is no relation, and 0 if they are \
-                 below all other values.</p>\n",
+                 tokens. In each row, it is the area under the ROC curve (AUC) when the gate's values are used to \
+                 detect the marked tokens; the page shows the mean over the rows. The score is 1 if the values at \
+                 marked tokens are larger than all other values, 0 if they are smaller, and 0.5 if they are unrelated.</p>\n",
             );
             out.push_str(&reports::html_table(&self.scores()));
         }
