@@ -104,7 +104,7 @@ pub(super) fn counted(pairs: &[MatchedCell<'_>], verdict: &mut NightlyVerdict) {
         let mut say = |text: String| verdict.uncounted.push(format!("{what}: {text}"));
         if lost > 0 {
             say(format!(
-                "{} with counts in the baseline not counted on this machine",
+                "{} counted in the baseline, but not on this machine",
                 count(lost, "cell")
             ));
         }
