@@ -103,7 +103,7 @@ fn table_section(result: &TableResult) -> Section {
     }
     notes.extend(table.unlike.iter().map(|unlike| format!("Difference from the paper: {unlike}.")));
     notes.extend(table.needs.iter().map(|needs| format!("A verdict needs {needs}.")));
-    let about = [format!("{}; numbers are {}.", table.what, table.metric.unit()), plan(table)];
+    let about = [format!("{}. Metric or unit: {}.", table.what, table.metric.unit()), plan(table)];
     let paragraphs = about.into_iter().chain(result.orders.iter().map(SizeOrder::text));
     let table_element = Element::Table(Table { columns, rows, notes, ..Table::default() });
     let heading = format!("{}, {}: {}", result.source.label, lower_first(&table.source), table.id);
@@ -125,7 +125,9 @@ fn plan(table: &PublishedTable) -> String {
             "No suite has the recipe of this table. Runs of the task `{task}` with the table's settings are shown \
              here."
         ),
-        PublishedTable { instead: Some(command), .. } => format!("`{command}` shows such numbers."),
+        PublishedTable { instead: Some(command), .. } => {
+            format!("`{command}` prints numbers of this kind.")
+        }
         PublishedTable { missing, .. } => {
             format!("Not run: {}.", missing.as_deref().unwrap_or_default())
         }
