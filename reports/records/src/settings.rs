@@ -48,8 +48,8 @@ pub struct Settings {
     /// Claims of papers with which the report compares the results. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<PaperClaim>,
-    /// Whether Holm's correction covers the comparisons of each claim alone, as for comparisons that a plan defines one by one.
-    /// Default: false, so that the correction covers the comparisons of all claims.
+    /// Whether Holm's correction covers the comparisons of each claim alone, as for comparisons that a plan defines one
+    /// by one. Default: false, so that the correction covers the comparisons of all claims.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub correct_each_claim: bool,
     /// Uses of encodings; the report lists the best encodings for each use. Default: none.

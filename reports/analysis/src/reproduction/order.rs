@@ -86,8 +86,8 @@ impl SizeOrder {
         let Self { suite, rows, pairs, same, opposite, holds, contradicted, converged } = self;
         if *pairs == 0 {
             return format!(
-                "Another size: the records have no pairs of rows to compare; `pe-bench run {suite}` trains these encodings at \
-                 another size."
+                "Another size: the records have no pairs of rows to compare; `pe-bench run {suite}` trains these encodings \
+                 at another size."
             );
         }
         let equal = pairs - same - opposite;

@@ -32,8 +32,8 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
     table.notes.extend(disturbed_note(workload.costs.iter().map(|cost| cost.disturbed)));
     if workload.machines.len() > 1 {
         table.notes.push(format!(
-            "Warning: these cells ran under {} different conditions ({}). Times and memory are comparable only between cells \
-             under the same conditions.",
+            "Warning: these cells ran under {} different conditions ({}). Times and memory are comparable only between \
+             cells under the same conditions.",
             workload.machines.len(),
             workload.machines.join("; ")
         ));

@@ -253,8 +253,8 @@ pub(crate) fn run_metrics(report: &Report, workload: &Workload) -> Table {
     ))
     .with_legend(format!(
         "Effective length: the largest evaluated length up to which exact match on the training split is at least {} \
-         at every length; median over seeds, with minimum and maximum in brackets. ≥: this share is reached even at the longest evaluated length. \
-         0: exact match is below this share already at the shortest length.",
+         at every length; median over seeds, with minimum and maximum in brackets. ≥: this share is reached \
+         even at the longest evaluated length. 0: exact match is below this share already at the shortest length.",
         percent(effective_exact_match)
     ))
     .without_empty_columns();

@@ -70,7 +70,8 @@ pub(crate) fn asked(report: &Report) -> String {
     let encodings = |number: usize| count(number as u64, "position encoding");
     match (&report.overall, &report.workloads[..]) {
         (Some(overall), _) if !overall.scores.is_empty() => format!(
-            "Which of {} should a Transformer use? Score: {} on {}. 0% means guessing, and 100% means that all answers are right.",
+            "Which of {} should a Transformer use? Score: {} on {}. 0% means guessing, and 100% means that \
+             all answers are right.",
             encodings(overall.scores.len()),
             Overall::NAME,
             count(overall.scored.len() as u64, "task")

@@ -56,8 +56,8 @@ pub(crate) fn limits(report: &Report) -> Vec<String> {
         report.conditions.ends
     {
         limits.push(format!(
-            "The models have {} to {} parameters and are trained for at most as many steps as the suite states. The ranks \
-             may differ at other sizes and budgets.",
+            "The models have {} to {} parameters and are trained for at most as many steps as the suite states. The \
+             ranks may differ at other sizes and budgets.",
             si(low as f64),
             si(high as f64)
         ));

@@ -127,7 +127,9 @@ fn the_planned_question_is_answered_on_each_of_its_workloads() {
     };
     let both = answered("['a', 'b']");
     assert!(
-        both.starts_with("The planned question compares RoPE with CoPE on 2 workloads. CoPE is better than RoPE by 22.0 points ["),
+        both.starts_with(
+            "The planned question compares RoPE with CoPE on 2 workloads. CoPE is better than RoPE by 22.0 points ["
+        ),
         "{both}"
     );
     assert!(
