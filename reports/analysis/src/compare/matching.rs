@@ -148,7 +148,7 @@ fn pair<'a>(
         let state = match &record.grid {
             Some(point) if record.status == Status::Done => {
                 if has_fresh && !point.fresh {
-                    format!("its seed took part in choosing {}", point.axis)
+                    format!("this seed took part in choosing `{}`", point.axis)
                 } else {
                     format!("{} = {} was not chosen", point.axis, point.value)
                 }

@@ -236,7 +236,7 @@ fn of_a_grid_the_chosen_values_count_and_they_may_differ() {
     }
     let with_fresh = found(&[&records[..], &fresh[..]].concat(), "cope", "rope");
     assert_eq!(with_fresh.comparisons[0].seeds, [9]);
-    let told = |reason: &&String| reason.contains("(its seed took part in choosing train.rate)");
+    let told = |reason: &&String| reason.contains("(this seed took part in choosing `train.rate`)");
     assert_eq!(with_fresh.left_out.iter().filter(told).count(), 1, "{with_fresh:?}");
     assert!(with_fresh.left_out[0].contains("of cope and rope is left out"), "{with_fresh:?}");
     // Without validations the default is used.
