@@ -150,7 +150,7 @@ pub fn engine(engine: Option<Engine>, backend: &str) -> Result<Engine> {
     let engine = engine.unwrap_or_else(|| Engine::best(&device));
     ensure!(
         engine.available(&device),
-        "backend `{backend}` has no fused engine; use --engine auto or --engine reference"
+        "backend `{backend}` has no fused engine; leave out --engine, or use --engine reference"
     );
     Ok(engine)
 }
