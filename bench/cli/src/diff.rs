@@ -107,7 +107,7 @@ mod tests {
         );
         assert_eq!(
             found(json!(text), json!(format!("{text}yz"))),
-            ["k.a: \"\" and \"yz\" from character 100 on"]
+            ["k.a: \"\" and \"yz\", from character 100 (counted from 0) on"]
         );
     }
 
