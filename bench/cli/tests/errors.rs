@@ -269,7 +269,11 @@ fn ctrl_c_keeps_what_is_finished_and_says_how_to_go_on() {
     let kept = cells(&out).len();
     assert!((1..4).contains(&kept), "{kept}");
     let again = bench(&["run", &suite, "--out", &out]);
-    assert!(text(&again).contains(&format!("4 cells, {kept} of them kept")), "{}", text(&again));
+    assert!(
+        text(&again).contains(&format!("4 cells, {kept} of them with a record")),
+        "{}",
+        text(&again)
+    );
     assert_eq!(cells(&out).len(), 4);
 }
 
