@@ -156,7 +156,7 @@ fn numbers(tokens: &dyn ModelTokenizer) -> anyhow::Result<Vec<HiddenNumber>> {
         // The last token of the question may merge with the answer.
         let answer = after(&question, &shortest).len();
         if answer == 0 || answer == shortest.len() {
-            anyhow::bail!("its tokens do not separate a question from its answer");
+            anyhow::bail!("its tokens do not separate the question from the answer");
         }
         Ok(HiddenNumber { digits, shortest, answer })
     };

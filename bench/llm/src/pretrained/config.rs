@@ -289,7 +289,11 @@ impl ConfigFile {
             return refuse(field, "true".to_owned(), "false");
         }
         match &self.quantization_config {
-            Some(how) => refuse("quantization_config", how.to_string(), "none: plain weights"),
+            Some(how) => refuse(
+                "quantization_config",
+                how.to_string(),
+                "no value, because only weights without quantization can be read",
+            ),
             None => Ok(()),
         }
     }
