@@ -103,7 +103,7 @@ pub const ALL: &[BackendMeta] = &[
     BackendMeta {
         id: "wgpu",
         feature: "wgpu",
-        about: "Vulkan, Metal or WebGPU",
+        about: "GPUs with Vulkan, Metal or WebGPU",
         hardware: Hardware::Wgpu,
         device: with_feature!("wgpu", adapter),
     },
