@@ -33,6 +33,12 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     stability: Vec<PathBuf>,
     /// Print only the numbers with these verdicts, separated by commas; default: all numbers that have a run.
+    ///
+    /// `agrees`: the recipe is the published one, and the intervals overlap. `differs`: they do not overlap, or a seed
+    /// diverged. `undecided`: they do not overlap, but the published standard deviation is unknown. `too-few-seeds`: a
+    /// verdict needs more seeds. `other-recipe`, `other-size`: all runs have other settings or another size. `not-run`:
+    /// there is no record. `elsewhere`: a command and not a record verifies the number. `unread`: the source prints the
+    /// number, which has not been copied.
     #[arg(long, alias = "verdict", value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.map(Verdict::id)))]
     verdicts: Vec<String>,
     /// Print every recipe that was run, not only the recipe nearest to the published one.
