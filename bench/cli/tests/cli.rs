@@ -310,7 +310,7 @@ fn cards_and_costs_print() {
         (vec!["explain", "flip-flap"], "did you mean the task `flip-flop`?"),
         (vec!["explain", "quik"], "did you mean the suite `quick`?"),
         (vec!["flops", "--config", "tape-155"], "did you mean `tape-155m`?"),
-        (vec!["flops", "--len", "0"], "0 is not in 1..="),
+        (vec!["flops", "--len", "0"], "expected a whole number from 1 to "),
     ] {
         let output = bench(&arguments);
         assert!(!output.status.success(), "{arguments:?} succeeded");
