@@ -220,8 +220,8 @@ fn encoding(part: &EncodingConfig) -> anyhow::Result<String> {
     let as_written =
         if set == defaults { String::new() } else { format!("\n- as written: `{}`", spaced(&set)) };
     Ok(format!(
-        "{about}\n\n## Facts\n- acts on: {}\n- learned parameters: {}{symbols}\n- biases and slopes, which learn at `bias_rate`: \
-         {}\n- properties, found by probing: {}\n- engine for the logits: {kernels}\n- paper: {} \
+        "{about}\n\n## Facts\n- acts on: {}\n- learned parameters: {}{symbols}\n- biases and slopes, which \
+         learn at `bias_rate`: {}\n- properties, found by probing: {}\n- engine for the logits: {kernels}\n- paper: {} \
          {}\n- defaults: `{}`{as_written}",
         or(&acts_on, "nothing"),
         described.parameters,
