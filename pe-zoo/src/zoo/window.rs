@@ -65,7 +65,13 @@ impl PositionEncoding for AttentionWindow {
 
     fn check(settings: &WindowConfig, _: &Dims) -> Result<(), PeError> {
         let size = settings.size;
-        PeError::require(size > 0, Self::CARD.id, "size", size, "at least 1, the row's own token")
+        PeError::require(
+            size > 0,
+            Self::CARD.id,
+            "size",
+            size,
+            "at least 1, because each token attends to itself",
+        )
     }
 
     fn build(

@@ -135,13 +135,13 @@ pub(super) fn print(
         "workload",
         "encoding",
         "cells",
-        "kept",
+        "records",
         "parameters",
         "training of one cell",
         "estimate, all cells",
     ]);
     // In the order in which a narrow terminal drops them.
-    let spare = ["kept", "training of one cell", "parameters"];
+    let spare = ["records", "training of one cell", "parameters"];
     TerminalTable { heads, rows, spare: &spare, numbers: false }.say();
     let shard = if own.len() == plan.cells.len() {
         String::new()
