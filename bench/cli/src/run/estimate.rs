@@ -149,8 +149,8 @@ pub(super) fn print(
         format!(" of {} (shard {})", plan.cells.len(), options.shard)
     };
     say(&format!(
-        "{}{shard}; training takes about {} in total, or {} with {} in parallel, and less if cells solve their task and \
-         stop early. The times do not include evaluation.",
+        "{}{shard}; training takes about {} in total, or {} with {} in parallel, and less if cells solve their task \
+         and stop early. The times do not include evaluation.",
         counted(own.len(), "cell"),
         clock(total),
         clock(total / options.jobs as f64),
