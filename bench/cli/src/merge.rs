@@ -274,7 +274,7 @@ fn print(summary: &MergeSummary, out: &Path) {
     ));
     for (count, name, what) in [
         (summary.equal, "record", "with equal results in several folders"),
-        (summary.weights, "file", "of weights copied"),
+        (summary.weights, "weight file", "copied"),
         (summary.checkpoints, "cell", "without a result: checkpoints copied"),
     ] {
         if count > 0 {

@@ -98,7 +98,7 @@ impl<'a> ProgressTable<'a> {
             workload: "workload",
             encoding: "encoding",
             seed: "seed",
-            inside: "in training",
+            inside: "as trained",
             beyond: "beyond",
             loss: "loss",
             time: "time",
