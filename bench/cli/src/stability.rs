@@ -10,7 +10,7 @@ use tasks::Task;
 
 use super::columns::say_table;
 use super::extend::read_parts;
-use super::out::say;
+use super::out::{counted, say};
 use super::parsers::{MOST, number};
 use super::trained::{self, CellArgs, TrainedCell};
 use llm::extend::{LongText, TextWindows};
@@ -191,7 +191,7 @@ fn json_of(arguments: &StabilityArgs, measured: &Measured) -> serde_json::Value 
 }
 
 fn print(arguments: &StabilityArgs, measured: &Measured) {
-    say(&format!("{}, {} samples", measured.name, measured.sequences.len()));
+    say(&format!("{}, {}", measured.name, counted(measured.sequences.len(), "sample")));
     say(&format!(
         "Change in percent, with {} prepended tokens (tokens) and with positions that start at {} (offset). Attention: \
          total variation distance of the attention weights. Products: relative change of the products of positions.",

@@ -10,7 +10,7 @@ use sweep::{CellFile, Shard, SweepPlan, look_up_all};
 use train::suite::Suite;
 
 use super::Command;
-use super::out::text_of;
+use super::out::{counted, text_of};
 use super::parsers::{MOST, number};
 use super::run::{self, RunArgs, RunRequest};
 
@@ -107,7 +107,11 @@ pub(super) fn plan(
     );
     let count = arguments.most.min(open);
     Ok(Workers {
-        about: format!("{name}: {count} workers for {} cells", cells.len() + following),
+        about: format!(
+            "{name}: {} for {}",
+            counted(count, "worker"),
+            counted(cells.len() + following, "cell")
+        ),
         count,
         cpus: jobs * each * run.pool.threads,
         run: words(arguments, &run, &out)?,
