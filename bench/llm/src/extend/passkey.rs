@@ -123,8 +123,8 @@ impl Passkey {
 
 /// Error about a tokenizer that the task cannot use.
 fn refused(reason: impl std::fmt::Display) -> TaskError {
-    let (field, value) = ("tokenizer", "the model's".to_owned());
-    let expected = format!("one that accepts the prompt: {reason}");
+    let (field, value) = ("tokenizer", "the tokenizer of the model".to_owned());
+    let expected = format!("a tokenizer that accepts the prompt: {reason}");
     TaskError::InvalidSetting { task: META.id, field, value, expected }
 }
 
