@@ -17,8 +17,8 @@ const DEFAULT: &str = "flex";
 /// Backend and device.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DeviceArgs {
-    /// Backend to compute on (`pe-bench list backends`): flex, tch, tch-cuda, tch-mps, cuda or wgpu. Default: the backend of
-    /// the record if the command reads a record, otherwise flex.
+    /// Backend to compute on (`pe-bench list backends`): flex, tch, tch-cuda, tch-mps, cuda or wgpu. Default: the
+    /// backend of the record if the command reads a record, otherwise flex.
     #[arg(long)]
     backend: Option<String>,
     /// Index of the device to use among the backend's devices, counted from 0.

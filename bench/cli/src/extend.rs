@@ -73,8 +73,8 @@ pub(super) struct ExtendArgs {
     /// Lengths in tokens, separated by commas; default: 1, 2 and 4 times the trained context.
     #[arg(long, value_delimiter = ',')]
     lens: Vec<usize>,
-    /// Methods that modify the rotary encoding, separated by commas; default: all. In the descriptions below, `s` is the
-    /// scaling factor (--factors).
+    /// Methods that modify the rotary encoding, separated by commas; default: all. In the descriptions below, `s` is
+    /// the scaling factor (--factors).
     #[arg(long, value_enum, value_delimiter = ',')]
     methods: Vec<Method>,
     /// Scaling factors for the methods that take one, separated by commas; default: each length divided by the trained
@@ -107,8 +107,8 @@ pub(super) struct ExtendArgs {
     /// Seed of pass keys, adapters and training windows.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Weights to fine-tune before the evaluation, on the text or items of --tune-data; default: none. With several values,
-    /// separated by commas, each encoding is tuned and evaluated once for each value.
+    /// Weights to fine-tune before the evaluation, on the text or items of --tune-data; default: none. With several
+    /// values, separated by commas, each encoding is tuned and evaluated once for each value.
     #[arg(long, value_enum, value_delimiter = ',')]
     tune: Vec<TunedWeights>,
     /// Text to tune on, or a JSON Lines file of items to tune on (`pe-bench benchmark --help` lists the fields);
@@ -127,7 +127,8 @@ pub(super) struct ExtendArgs {
     /// Number of training windows per step.
     #[arg(long, default_value_t = 1, requires = "tune")]
     batch: usize,
-    /// Number of training windows per forward pass. Gradients are accumulated over each step. Default: all windows of a step.
+    /// Number of training windows per forward pass. Gradients are accumulated over each step. Default: all windows of
+    /// a step.
     #[arg(long, requires = "tune")]
     micro_batch: Option<usize>,
     /// Recompute cheap activations in the backward pass instead of storing them. This saves memory and takes more time.

@@ -65,7 +65,8 @@ pub fn timed_launches<R>(work: impl FnOnce() -> R) -> (R, Vec<TimedLaunch>) {
 pub fn device_time<R>(device: &Device, work: impl FnOnce() -> R) -> Result<(R, Duration), String> {
     let device = device.clone().inner();
     let DispatchDevice::Cube(device) = device.as_dispatch() else {
-        return Err("only a GPU of the backend cuda or wgpu measures time with events, and this device is none".to_owned());
+        return Err("this device cannot measure time with events, expected a GPU of cuda or wgpu"
+            .to_owned());
     };
     let client = device.client();
     let window = client.profile_start().map_err(|error| format!("{error:?}"))?;

@@ -184,7 +184,8 @@ fn equals(encoding: &Combined, reference: &dyn ScalarReference, device: &Device)
             within(close::compare(&actual, &expected, F32).map_err(|e| {
                 let engine = engine.id();
                 format!(
-                    "attention outputs of the {engine} engine, batch size {batch}, {tokens} tokens, positions from {shift} on: {e}"
+                    "attention outputs of the {engine} engine, batch size {batch}, {tokens} tokens, positions \
+                     from {shift} on: {e}"
                 )
             }))?;
         }
@@ -243,7 +244,8 @@ pub(super) fn causal(config: &Combination, device: &Device) -> Outcome {
     let moved = before(&stack).into_iter().zip(before(&changed)).position(|(a, b)| a != b);
     match moved {
         Some(index) => within(Err(format!(
-            "an output of layer {index} (counted from 0) before position {CHANGED} changed when the token there was replaced"
+            "an output of layer {index} (counted from 0) before position {CHANGED} changed when the token there was \
+             replaced"
         ))),
         None => Ok(()),
     }

@@ -6,7 +6,8 @@
 //! ## Predicted order
 //! CoPE, which counts what its gates select, before all others in distribution. At twice the length a replication finds
 //! no gain: the share of correct answers of RoPE is 93.2% at 1024 tokens, the trained length, and 45.2% at 2048 tokens.
-//! CoPE has 94.8% and 45.6%. In the replication each number is one token, and most numbers at 2048 never occurred in training.
+//! CoPE has 94.8% and 45.6%. In the replication each number is one token, and most numbers at 2048 never occurred in
+//! training.
 //!
 //! ## Definition
 //! `count A and B | ... ? n`: `targets` classes, uniform in `min_targets ..= max_targets` and all different; then

@@ -70,9 +70,9 @@ pub(crate) struct SweepArgs {
     pub(crate) force: bool,
     /// Run again the cells that ended with this status; may be repeated or separated by commas.
     ///
-    /// By default a cell with a record is not run again, whatever its status; only interrupted cells are
-    /// resumed. Cells that timed out or ran out of memory resume from their last checkpoint, and need a larger
-    /// --cell-seconds or --cell-memory, or a larger budget in the suite. With `damaged`, an unreadable record is renamed to
+    /// By default a cell with a record is not run again, whatever its status; only interrupted cells are resumed.
+    /// Cells that timed out or ran out of memory resume from their last checkpoint, and need a larger --cell-seconds
+    /// or --cell-memory, or a larger budget in the suite. With `damaged`, an unreadable record is renamed to
     /// KEY.json.damaged and its cell is run again.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "STATUS")]
     pub(crate) retry: Vec<Retry>,

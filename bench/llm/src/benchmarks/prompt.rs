@@ -13,8 +13,8 @@ pub enum PromptStyle {
     /// The prompt is the question alone; the answers are the texts of the options.
     #[default]
     Texts,
-    /// The prompt names the subject in its first line and lists the options with letters; the answers are the letters. MMLU's
-    /// own evaluation has the same prompt, but with two blanks before the subject.
+    /// The prompt names the subject in its first line and lists the options with letters; the answers are the
+    /// letters. MMLU's own evaluation has the same prompt, but with two blanks before the subject.
     Letters,
 }
 

@@ -39,13 +39,14 @@ pub enum Method {
     Theta,
     /// Clipped RoPE: the slowest frequencies are reduced, the last to 0, independent of `s`.
     Clipped,
-    /// SelfExtend: beyond a quarter of the trained length, positions are rounded to groups. The groups are just large enough
-    /// that at `s` times the trained length no distance exceeds the trained length.
+    /// SelfExtend: beyond a quarter of the trained length, positions are rounded to groups. The groups are just large
+    /// enough that at `s` times the trained length no distance exceeds the trained length.
     SelfExtend,
-    /// ReRoPE: every distance above half of the trained length is replaced by half of the trained length, independent of `s`.
+    /// ReRoPE: every distance above half of the trained length is replaced by half of the trained length, independent
+    /// of `s`.
     ReRope,
-    /// Dual chunk attention: positions restart in each chunk of three quarters of the trained length, independent of `s`.
-    /// Distances to tokens in other chunks stay below the trained length.
+    /// Dual chunk attention: positions restart in each chunk of three quarters of the trained length, independent of
+    /// `s`. Distances to tokens in other chunks stay below the trained length.
     DualChunk,
 }
 

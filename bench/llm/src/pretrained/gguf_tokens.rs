@@ -43,7 +43,8 @@ pub(super) fn read(gguf: &Gguf, vocabulary: usize) -> Result<HuggingFace> {
     if tokens.len() > vocabulary {
         let count = tokens.len();
         return Err(refuse(format!(
-            "it has {count} tokens, expected at most {vocabulary}, the size of the model's vocabulary; get the file again"
+            "it has {count} tokens, expected at most {vocabulary}, the size of the model's vocabulary; get the \
+             file again"
         )));
     }
     let vocab = (0_u32..).zip(&tokens).map(|(id, text)| (*text, id)).collect::<BTreeMap<_, _>>();

@@ -41,8 +41,8 @@ pub(in crate::testkit) fn engines_agree(config: &Combination, device: &Device) -
             let part = |values: &[f64]| values.iter().map(|x| x / largest).collect::<Vec<_>>();
             close::compare(&part(fused), &part(reference), PART).map_err(|e| {
                 format!(
-                    "{name}, batch size {batch}, {tokens} tokens, fused engine compared with reference engine, both divided \
-                     by {largest:e}: {e}"
+                    "{name}, batch size {batch}, {tokens} tokens, fused engine compared with reference engine, both \
+                     divided by {largest:e}: {e}"
                 )
             })?;
         }

@@ -62,7 +62,8 @@ pub(super) fn positions(encoding: &dyn Hooks, config: &Combination) -> Outcome {
         let tokens = cached_tokens + new_tokens;
         if (at.cols().len(), at.first_row()) != (tokens, cached_tokens) {
             return Err(format!(
-                "{} positions with the first new token at index {}, expected {tokens} positions with index {cached_tokens}",
+                "{} positions with the first new token at index {}, expected {tokens} positions with index \
+                 {cached_tokens}",
                 at.cols().len(),
                 at.first_row()
             ));

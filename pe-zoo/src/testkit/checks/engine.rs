@@ -25,7 +25,8 @@ fn each_size(
         for index in 0..layers {
             check(&problem, &at, index).map_err(|e| {
                 format!(
-                    "layer {index} (counted from 0), batch size {batch}, {tokens} tokens, positions from {shift} on: {e}"
+                    "layer {index} (counted from 0), batch size {batch}, {tokens} tokens, positions from {shift} \
+                     on: {e}"
                 )
             })?;
         }
@@ -172,7 +173,8 @@ pub(super) fn causal(encoding: &dyn Hooks, device: &Device) -> Outcome {
         let (before_changed, after_changed) = split(&changed);
         if before != before_changed {
             return Err(format!(
-                "an output or embedding before position {changed_at} changed when the tokens from there on were replaced"
+                "an output or embedding before position {changed_at} changed when the tokens from there on \
+                 were replaced"
             ));
         }
         if after == after_changed {
