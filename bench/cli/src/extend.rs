@@ -70,7 +70,7 @@ pub(super) struct ExtendArgs {
     /// Model: a folder, a .gguf file, a name from `pe-bench data list`, or weights that `pe-bench run` saved (the path
     /// of the .safetensors file, or the key of the record).
     model: String,
-    /// Lengths in tokens, separated by commas; default: 1, 2 and 4 times the trained context.
+    /// Lengths to evaluate, in tokens, separated by commas; default: 1, 2 and 4 times the trained context.
     #[arg(long, value_delimiter = ',')]
     lens: Vec<usize>,
     /// Methods that modify the rotary encoding, separated by commas; default: all. In the descriptions below, `s` is
@@ -95,7 +95,7 @@ pub(super) struct ExtendArgs {
     /// of a text begins with this token.
     #[arg(long)]
     no_begin_token: bool,
-    /// Maximum number of text windows per length.
+    /// Maximum number of text windows to evaluate per length.
     #[arg(long, default_value_t = 4)]
     samples: usize,
     /// Number of depths of the filler text at which pass keys are hidden.

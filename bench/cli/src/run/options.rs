@@ -107,8 +107,8 @@ pub(crate) struct SweepArgs {
     /// Memory limit of a cell, such as 4GiB; overrides the suite's budget. Linux only.
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) cell_memory: Option<u64>,
-    /// Weights to keep in the folder `weights` of the results; `inspect`, `eval`, `export` and other commands read
-    /// them. Default: the last weights, if the weights of all cells together take at most 2 GiB.
+    /// Weights to save in the folder `weights` of the results; `inspect`, `eval`, `export` and other commands read
+    /// them. Default: the last weights, if the weights of all cells together take at most 2 GiB, otherwise none.
     #[arg(long, value_enum, value_name = "WHICH")]
     pub(crate) keep_weights: Option<KeepWeights>,
     /// Do not wait at the end for cells that other `pe-bench` processes are running: list these cells and exit.

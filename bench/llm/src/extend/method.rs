@@ -39,8 +39,8 @@ pub enum Method {
     Theta,
     /// Clipped RoPE: the slowest frequencies are reduced, the last to 0, independent of `s`.
     Clipped,
-    /// SelfExtend: beyond a quarter of the trained length, positions are rounded to groups. The groups are just large
-    /// enough that at `s` times the trained length no distance exceeds the trained length.
+    /// SelfExtend: for distances beyond a quarter of the trained length, groups of consecutive positions share a number.
+    /// A group is just large enough that at `s` times the trained length no distance exceeds the trained length.
     SelfExtend,
     /// ReRoPE: every distance above half of the trained length is replaced by half of the trained length, independent
     /// of `s`.
