@@ -274,8 +274,8 @@ fn print(summary: &MergeSummary, out: &Path) {
     ));
     for (count, name, what) in [
         (summary.equal, "record", "with equal results in several folders"),
-        (summary.weights, "weight file", "copied"),
-        (summary.checkpoints, "cell", "without a result: checkpoints copied"),
+        (summary.weights, "file", "of weights copied"),
+        (summary.checkpoints, "cell", "without a result, with checkpoints copied"),
     ] {
         if count > 0 {
             say(&format!("{} {what}", counted(count, name)));
