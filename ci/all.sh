@@ -62,7 +62,7 @@ order=(language no-machine-names type-names yardstick site nightly-test k8s-sche
 
 for path in ci/*.sh; do
   name=$(basename "$path" .sh)
-  [ -n "${scripts[$name]:-}${others[$name]:-}" ] || { echo "ci/all.sh does not name $path" >&2; exit 1; }
+  [ -n "${scripts[$name]:-}${others[$name]:-}" ] || { echo "ci/all.sh does not list $path; add it to scripts or others in this file" >&2; exit 1; }
 done
 chosen=("$@")
 [ $# -gt 0 ] || chosen=("${order[@]}")

@@ -39,7 +39,7 @@ for fault in "console error: something broke" "nobody catches this" "asks for" "
   "px wide in a window" "is not drawn" "no plot is drawn" "a filter without effect: changes nothing" \
   "a script in a record's name ran" "lacks a description" "cut or have braces: Randomized{a=1}" "8 lines in colour" \
   "on rgb(255, 255, 255): 1." "1 answers with a score, of 3"; do
-  grep -qF "$fault" "$work/saboteur.txt" || { echo "not noticed on the page with faults: $fault"; noticed=1; }
+  grep -qF "$fault" "$work/saboteur.txt" || { echo "the checks did not report this fault of the test page: $fault"; noticed=1; }
 done
 if [ "$noticed" -ne 0 ]; then
   cat "$work/saboteur.txt"

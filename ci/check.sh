@@ -44,7 +44,7 @@ smoke() {
   local out="$work/smoke" bench="$CARGO_TARGET_DIR/debug/pe-bench"
   "$bench" run smoke --out "$out"
   "$bench" run smoke --out "$out" | tee "$out/again.txt"
-  grep -Eq "^([0-9]+) cells, \1 of them kept" "$out/again.txt"
+  grep -Eq "^([0-9]+) cells, \1 of them with a record" "$out/again.txt"
   "$bench" report "$out" --out "$out/again"
   for file in index.html report.md data.parquet tables/ranks.csv tables/summary.tex; do
     test -s "$out/$file"
@@ -75,7 +75,7 @@ outside() {
   wait "$pid" || true
   "$program" "${sweep[@]}"
   "$program" "${sweep[@]}" | tee "$out/again.txt"
-  grep -Eq "^([0-9]+) cells, \1 of them kept" "$out/again.txt"
+  grep -Eq "^([0-9]+) cells, \1 of them with a record" "$out/again.txt"
   "$program" compare square-root rope "$out" >"$out/compare.txt"
   grep -q "^Differences are square-root minus rope" "$out/compare.txt"
   for row in "Square root" "CABLE" "KERPLE, tempered" "CoPE + Square root"; do

@@ -9,12 +9,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 machine=${1:-$(uname -m | tr _ -)-$(getconf _NPROCESSORS_ONLN)-cores}
-case $machine in *[!a-z0-9-]*) echo "cold: machine name $machine: use a-z, 0-9 and -" >&2; exit 2 ;; esac
+case $machine in *[!a-z0-9-]*) echo "cold: the machine name is $machine, expected only a-z, 0-9 and -" >&2; exit 2 ;; esac
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export CARGO_TARGET_DIR=${COLD_TARGET:-$work/target}
 if [ -n "$(ls -A "$CARGO_TARGET_DIR" 2>/dev/null)" ]; then
-  echo "cold: $CARGO_TARGET_DIR is not empty" >&2
+  echo "cold: $CARGO_TARGET_DIR is not empty; set COLD_TARGET to an empty folder" >&2
   exit 2
 fi
 unset CARGO_INCREMENTAL CARGO_BUILD_JOBS RUSTC_WRAPPER RUSTFLAGS

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 target="${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/pe-zoo/ci-target}"
 bench="${PE_BENCH:-$target/debug/pe-bench}"
-[ -x "$bench" ] || { echo "$(basename "$0"): no program $bench; build it, or name it by PE_BENCH" >&2; exit 2; }
+[ -x "$bench" ] || { echo "$(basename "$0"): there is no program $bench; build it, or set PE_BENCH to its path" >&2; exit 2; }
 
 folder=$(mktemp -d)
 running=()
@@ -51,6 +51,6 @@ check() { # folder of results
   "$bench" records diff "$folder/undisturbed" "$1" > "$folder/diff" || { cat "$folder/diff"; return 1; }
   local left
   left=$(find "$1/cells" "$1/claims" "$1/checkpoints" -type f ! -name '.lock' ! -path '*/cells/*.json' 2>/dev/null || true)
-  [ -z "$left" ] || { echo "left over: $left"; return 1; }
-  [ "$(find "$1/cells" -type f | wc -l)" -eq "$cells" ] || { echo "not $cells records"; return 1; }
+  [ -z "$left" ] || { echo "files are left over: $left"; return 1; }
+  [ "$(find "$1/cells" -type f | wc -l)" -eq "$cells" ] || { echo "the folder does not have $cells records"; return 1; }
 }

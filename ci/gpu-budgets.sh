@@ -25,11 +25,11 @@ if [ -z "$tools" ]; then
 fi
 tools=$(cd "$(dirname "$tools")/.." && pwd)
 [ -f "$tools/nvvm/libdevice/libdevice.10.bc" ] ||
-  { echo "gpu-budgets: no libdevice.10.bc under $tools; expected in the package nvidia-nvvm" >&2; exit 1; }
+  { echo "gpu-budgets: there is no libdevice.10.bc under $tools, expected the file of the package nvidia-nvvm" >&2; exit 1; }
 rm -rf "$folder/ptx"
 mkdir -p "$folder/ptx"
 # Optimised like the build of gpu.sh, with which it shares artifacts.
 PE_ZOO_PTX=$(cd "$folder/ptx" && pwd) CUDA_PATH="$tools" \
   cargo test --release --workspace --features pe-zoo-bench/ptx --lib testing::ptx ||
-  { echo "gpu-budgets: see above; if it was the build that could not fetch its LLVM, run ci/llvm-for-cuda.sh once" >&2; exit 1; }
+  { echo "gpu-budgets: the build or a test failed, see above; if the build could not fetch LLVM, run ci/llvm-for-cuda.sh once" >&2; exit 1; }
 "$venv/bin/python" ci/gpu/budgets.py "$tools/bin" "$folder/ptx" ci/gpu/budgets.json "$@"

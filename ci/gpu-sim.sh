@@ -30,7 +30,7 @@ for argument in "$@"; do
     *) encodings+=("$argument") ;;
   esac
 done
-$kernels || $conform || { echo "gpu-sim: --kernels and --conform exclude each other; leave both out for both" >&2; exit 2; }
+$kernels || $conform || { echo "gpu-sim: --kernels and --conform exclude each other; leave out both options to run both parts" >&2; exit 2; }
 
 # Path of Mesa's description of lavapipe; LAVAPIPE_ICD overrides it.
 driver() {
@@ -41,13 +41,13 @@ driver() {
 }
 icd=$(driver)
 if [ -z "$icd" ] && $install; then
-  command -v apt-get > /dev/null || { echo "gpu-sim: no apt-get here; install Mesa's Vulkan drivers (lavapipe) manually" >&2; exit 1; }
+  command -v apt-get > /dev/null || { echo "gpu-sim: apt-get is missing; install Mesa's Vulkan drivers (lavapipe) manually" >&2; exit 1; }
   apt-get install -y -qq mesa-vulkan-drivers libvulkan1
   icd=$(driver)
 fi
 if [ -z "$icd" ]; then
-  echo "gpu-sim: no lavapipe here (no lvp_icd*.json under */vulkan/icd.d)." >&2
-  echo "gpu-sim: run ci/gpu-sim.sh --install, or install your system's Mesa Vulkan drivers, or name the file by LAVAPIPE_ICD" >&2
+  echo "gpu-sim: lavapipe is missing: no folder */vulkan/icd.d has a file lvp_icd*.json." >&2
+  echo "gpu-sim: run ci/gpu-sim.sh --install, or install your system's Mesa Vulkan drivers, or set LAVAPIPE_ICD to the path of the file" >&2
   exit 1
 fi
 # Restricts Vulkan to lavapipe, which is then the default device. Older loaders use the second name.

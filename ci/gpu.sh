@@ -69,7 +69,7 @@ pack() {
     name=$name+${feature#--with-}
   done
   cargo build --release --workspace --features "$features" --example gpu-lab ||
-    fail 1 "the build failed; where Burn cannot fetch its LLVM, run ci/llvm-for-cuda.sh once"
+    fail 1 "the build failed; if Burn could not fetch LLVM, run ci/llvm-for-cuda.sh once"
   cp "$target/release/examples/gpu-lab" "$out/$name.new"
   strip "$out/$name.new"
   # Calls within the program compress better as absolute addresses.
@@ -203,7 +203,7 @@ conformance() {
   mkdir -p "$records/conform"
   start=$(date +%s)
   for id in $(cat "$log.encodings"); do holds "$id" || echo "$id"; done > "$log.conform"
-  [ -s "$log.conform" ] || { echo "gpu: conform: has records"; return 0; }
+  [ -s "$log.conform" ] || { echo "gpu: conform: every encoding has a record of all checks"; return 0; }
   [ "$(left)" -gt 0 ] || return 0
   limited 1800 "$log" xargs -P "$(nproc)" -a "$log.conform" -I ID \
     bash -c '"$1" conform --backend cuda "$2" > "$3/$2.txt" 2>&1' conform "$bench" ID "$records/conform" || status=$?
@@ -216,7 +216,7 @@ conformance() {
     *) status=failed; failures=$((failures + 1)) ;;
   esac
   record "$records/conform.json" conform "$status" "$(($(date +%s) - start))" "{\"encodings_that_hold\":$held}"
-  echo "gpu: conform: $held encodings hold, $status, see $records/conform"
+  echo "gpu: conform: $held encodings pass all checks; status $status; see $records/conform"
 }
 
 # asked LIST NAME: whether a list of names separated by commas is empty or has the name.
@@ -360,7 +360,7 @@ run() {
   encodings=
   modes_asked=
   while [ $# -gt 0 ]; do
-    [ $# -ge 2 ] || fail 2 "$1 wants a value"
+    [ $# -ge 2 ] || fail 2 "$1 needs a value"
     case "$1" in
       --minutes) minutes=$2 ;;
       --only) only=$2 ;;

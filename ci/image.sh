@@ -28,7 +28,7 @@ command_line() { instructions | sed -n 's/^CMD //p' | tr -d '[],"'; }
 
 cd "$folder/src"
 build_steps >../steps
-[ "$(wc -l <../steps)" -eq 2 ] || { echo "the Dockerfile has other steps than this script knows"; exit 1; }
+[ "$(wc -l <../steps)" -eq 2 ] || { echo "this script knows 2 build steps, but the Dockerfile has other steps; change the script as well"; exit 1; }
 if [ "$profile" = debug ]; then
   sed -i -e 's/ --release//' -e "s/ --config '[^']*'//" -e 's:target/release:target/debug:' ../steps
 fi

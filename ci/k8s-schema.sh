@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 target="${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/pe-zoo/ci-target}"
 bench="${PE_BENCH:-$target/debug/pe-bench}"
-[ -x "$bench" ] || { echo "no program $bench; build it, or name it by PE_BENCH" >&2; exit 2; }
+[ -x "$bench" ] || { echo "there is no program $bench; build it, or set PE_BENCH to its path" >&2; exit 2; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/venv" || { echo "python3 with venv is missing" >&2; exit 2; }

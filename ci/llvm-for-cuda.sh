@@ -30,7 +30,7 @@ case "${1:-}" in
   *) echo "usage: ci/llvm-for-cuda.sh [--check]" >&2; exit 2 ;;
 esac
 [ -e "$done_mark" ] && { echo "LLVM $version is already at $target"; exit 0; }
-[ "$(uname -sm)" = "Linux x86_64" ] || fail "this is $(uname -sm); the package is taken for Linux x86_64 alone"
+[ "$(uname -sm)" = "Linux x86_64" ] || fail "this machine is $(uname -sm), but the package is only for Linux x86_64"
 for tool in curl dpkg xz gcc g++ ar sha256sum awk; do
   command -v "$tool" > /dev/null || fail "$tool is missing; install it with the system's package manager"
 done

@@ -20,7 +20,7 @@ cp -r doc/guide "$work/guide"
 # The help of every command as a page.
 "$bench" completions --all "$work/man" > /dev/null
 {
-  printf '# Commands\n\nAll commands with their options, for looking one up: what `pe-bench COMMAND --help` prints.\n'
+  printf '# Commands\n\nThis page has the help of all commands, as `pe-bench COMMAND --help` prints it.\n'
   find "$work/man" -name 'pe-bench-*.1' | sort | while read -r page; do
     page=$(basename "$page" .1)
     command=${page#pe-bench-}

@@ -18,7 +18,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 target="${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/pe-zoo/ci-target}"
 bench=$(realpath "${PE_BENCH:-$target/debug/pe-bench}")
-[ -x "$bench" ] || { echo "no program $bench; build it, or name it by PE_BENCH" >&2; exit 2; }
+[ -x "$bench" ] || { echo "there is no program $bench; build it, or set PE_BENCH to its path" >&2; exit 2; }
 # Enough work for the time limit to strike: about half a minute for a cell on an idle machine.
 steps=${SLURM_TEST_STEPS:-20000}
 
@@ -275,13 +275,13 @@ for sweep in results open; do
   "$bench" records diff "$undisturbed" "$sweep"
   [ -s "$sweep/index.html" ] || { echo "no report"; exit 1; }
   left=$(find "$sweep/claims" "$sweep/checkpoints" -type f ! -name .lock 2> /dev/null || true)
-  [ -z "$left" ] || { echo "left over: $left"; exit 1; }
+  [ -z "$left" ] || { echo "files are left over: $left"; exit 1; }
   "$bench" status "$sweep"
 done
 for expected in PREEMPTED CANCELLED NODE_FAIL FAILED COMPLETED; do
   count=$(grep -c "JobState=$expected" ended.txt || true)
   [ "$count" -gt 0 ] || { echo "no job ended as $expected:"; cat ended.txt; exit 1; }
-  echo "$count ends of jobs as $expected"
+  echo "$count jobs ended as $expected"
 done
 for status in 0 4 138 143; do
   echo "$(cat {results,open}/slurm/*_*.log | grep -c "ended with status $status\$" || true) workers ended with status $status"

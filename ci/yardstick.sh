@@ -108,4 +108,4 @@ measure smoke smoke
 # Weights and records of the smoke run depend on the processor.
 portable=$(grep -vE '^(weights|smoke) ' "$work/hashes" || true)
 differing=$(printf '%s\n' "$portable" | grep -vxFf ci/yardstick.txt || true)
-[ -z "$differing" ] || { echo "yardstick: not as in ci/yardstick.txt:" >&2; echo "$differing" >&2; exit 1; }
+[ -z "$differing" ] || { echo "yardstick: these hashes differ from ci/yardstick.txt:" >&2; echo "$differing" >&2; exit 1; }

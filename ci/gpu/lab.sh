@@ -96,7 +96,7 @@ lab() {
   records=
   backend=${LAB_BACKEND:-cuda} peer_device=${LAB_PEER_DEVICE:-cuda}
   while [ $# -gt 0 ]; do
-    [ $# -ge 2 ] || fail 2 "$1 wants a value"
+    [ $# -ge 2 ] || fail 2 "$1 needs a value"
     case "$1" in
       --seconds) seconds=$2 ;;
       --records) records=$2 ;;

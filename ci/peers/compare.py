@@ -27,16 +27,16 @@ MODES = ["eager", "sdpa", "compile", "sdpa-compile"]
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--bench", required=True, help="the pe-bench program")
-parser.add_argument("--before", help="an older pe-bench program, timed beside the present one")
-parser.add_argument("--attention", action="store_true", help="time one attention layer alone, forward and backward")
+parser.add_argument("--before", help="an older pe-bench program to time alongside --bench")
+parser.add_argument("--attention", action="store_true", help="time one attention layer, forward and backward, instead of the model")
 parser.add_argument("--out", required=True, type=pathlib.Path, help="folder for lines.jsonl and table.md")
 parser.add_argument("--rounds", type=int, default=3)
 parser.add_argument("--steps", type=int, default=7)
 parser.add_argument("--threads", type=int, default=2)
 parser.add_argument("--encodings", default=",".join(ours for ours, _, _ in PAIRS))
-parser.add_argument("--ours-only", default="", help="more of our encodings, timed beside rope")
+parser.add_argument("--ours-only", default="", help="encodings of pe-bench without a peer, timed alongside rope")
 parser.add_argument("--modes", default=",".join(MODES))
-parser.add_argument("--append", action="store_true", help="keep the lines that are there; the table shows all")
+parser.add_argument("--append", action="store_true", help="keep the lines of earlier runs; the table shows all lines")
 for name, default in [("batch", 16), ("len", 512), ("dim", 256), ("heads", 4), ("layers", 4), ("vocab", 64)]:
     parser.add_argument(f"--{name}", type=int, default=default)
 o = parser.parse_args()
@@ -45,10 +45,10 @@ sizes = [word for name in ("batch", "len", "dim", "heads", "layers", "vocab", "s
 chosen = [name for name in o.encodings.split(",") if name]
 unknown = set(chosen) - {ours for ours, _, _ in PAIRS}
 if unknown:
-    sys.exit(f"no peer for {sorted(unknown)}; known: {[ours for ours, _, _ in PAIRS]}")
+    sys.exit(f"--encodings: no peer for {', '.join(sorted(unknown))}; known: {', '.join(ours for ours, _, _ in PAIRS)}")
 unknown = set(filter(None, o.modes.split(","))) - set(MODES)
 if unknown:
-    sys.exit(f"no mode {sorted(unknown)}; known: {MODES}")
+    sys.exit(f"--modes: unknown {', '.join(sorted(unknown))}; known: {', '.join(MODES)}")
 
 
 def run(command):

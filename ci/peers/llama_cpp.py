@@ -16,9 +16,9 @@ import sys
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--bench", required=True)
-parser.add_argument("--before", help="an older pe-bench, timed beside the present one")
+parser.add_argument("--before", help="an older pe-bench program to time alongside --bench")
 parser.add_argument("--llama-bench", default="llama-bench")
-parser.add_argument("--weights", required=True, help="the weights as llama-bench finds them")
+parser.add_argument("--weights", required=True, help="path of the .gguf file with f32 weights")
 for name, default in [("prefill", 2048), ("decode", 64), ("threads", 2), ("rounds", 3)]:
     parser.add_argument(f"--{name}", type=int, default=default)
 o = parser.parse_args()

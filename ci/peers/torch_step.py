@@ -46,9 +46,9 @@ parser.add_argument("--mode", default="eager", choices=["eager", "sdpa", "flex",
 parser.add_argument("--device", default="cpu")
 parser.add_argument("--dtype", default="f32", choices=["f32", "tf32", "bf16"])
 parser.add_argument("--attention", action="store_true")
-parser.add_argument("--step-only", action="store_true", help="do not time the forward pass alone")
-parser.add_argument("--plan", help="file of settings that are measured one after the other")
-parser.add_argument("--seconds", type=int, default=10**6, help="time after which a plan ends")
+parser.add_argument("--step-only", action="store_true", help="time only the training step, and not also the forward pass")
+parser.add_argument("--plan", help="file with one object of options per line, measured in this order")
+parser.add_argument("--seconds", type=int, default=10**6, help="seconds after which a plan ends")
 
 
 def refusal(o):

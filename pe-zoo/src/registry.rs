@@ -89,7 +89,7 @@ impl Registry {
             return Err(PeError::Registration { id: id.to_owned(), reason: reason.to_owned() });
         }
         if let Some(taken) = self.entries.get(id) {
-            let reason = format!("{} has this id already; choose another", taken.card.label);
+            let reason = format!("{} has this id already; choose another id", taken.card.label);
             return Err(PeError::Registration { id: id.to_owned(), reason });
         }
         Ok(())

@@ -252,7 +252,7 @@ pub(crate) fn check_setting<T: PartialOrd + Debug + Copy>(
     check_between(meta, field, value, range, "")
 }
 
-/// Refuses a setting outside `range`; `why` explains the upper bound, such as `the setting names`.
+/// Refuses a setting outside `range`; `why` explains the upper bound, for example that it is the value of `names`.
 pub(crate) fn check_between<T: PartialOrd + Debug + Copy>(
     meta: &TaskMeta,
     field: &'static str,

@@ -45,7 +45,7 @@ pub(super) struct BenchmarkArgs {
     /// --tokens if the model writes answers.
     #[arg(long, value_parser = number(2..=LONGEST))]
     longest: Option<usize>,
-    /// Maximum number of tokens of an answer that the model writes; default: 64.
+    /// Maximum number of tokens of each answer that the model writes; default: 64.
     #[arg(long)]
     tokens: Option<usize>,
     /// Maximum number of items per file; default: all.

@@ -145,11 +145,11 @@ pub(super) fn run(arguments: &CellsArgs) -> anyhow::Result<()> {
             "seed",
             "grid",
             "status",
-            "in training",
+            "as trained",
             "beyond",
         ]);
         let rows = chosen.iter().map(cell).collect();
-        TerminalTable { heads, rows, spare: &["suite", "status", "in training"], numbers: false }
+        TerminalTable { heads, rows, spare: &["suite", "status", "as trained"], numbers: false }
             .say();
     }
     folders::refuse_left_out("list", &messages(&errors))

@@ -17,11 +17,11 @@ const DEFAULT: &str = "flex";
 /// Backend and device.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DeviceArgs {
-    /// Backend: flex, tch, tch-cuda, tch-mps, cuda or wgpu; default: the backend of the record if the command reads a
-    /// record, otherwise flex.
+    /// Backend to compute on (`pe-bench list backends`): flex, tch, tch-cuda, tch-mps, cuda or wgpu. Default: the
+    /// backend of the record if the command reads a record, otherwise flex.
     #[arg(long)]
     backend: Option<String>,
-    /// Index of the device among the backend's devices.
+    /// Index of the device to use among the backend's devices, counted from 0.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) device: usize,
 }

@@ -10,7 +10,7 @@ struct OptionCondition {
     /// Ids of the options in clap.
     options: &'static [&'static str],
     acts: fn(&ArgMatches) -> bool,
-    /// When they act, after "acts only".
+    /// When they act, after "use it".
     when: &'static str,
 }
 
@@ -155,7 +155,7 @@ pub(super) fn check(parser: &mut Command, matches: &ArgMatches) -> Result<(), cl
         if let Some(option) = options.iter().find(|option| is_given(all, option) && !acts(all)) {
             let long = parser.find_subcommand(name).and_then(|command| long_of(command, option));
             let option = long.unwrap_or_else(|| (*option).to_owned());
-            let text = format!("--{option} has no effect here: this option acts only {when}");
+            let text = format!("--{option} has no effect here; leave it out, or use it {when}");
             return Err(parser.error(ErrorKind::ArgumentConflict, text));
         }
     }

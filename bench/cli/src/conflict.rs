@@ -131,7 +131,7 @@ impl fmt::Display for Conflict {
         write!(f, ": {first}")?;
         match self.differences.len() - 1 {
             0 => Ok(()),
-            more => write!(f, "; `pe-bench records diff` lists {more} more differences"),
+            more => write!(f, "; and {more} more, which `pe-bench records diff` lists"),
         }
     }
 }

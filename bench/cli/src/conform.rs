@@ -11,7 +11,7 @@ use pe_zoo::{Combination, PeError};
 
 use super::columns::say_rows;
 use super::compute::DeviceArgs;
-use super::out::{complain, say};
+use super::out::{complain, counted, say};
 use super::parsers::Suggested;
 
 /// Arguments of `conform`.
@@ -45,7 +45,10 @@ pub(super) fn conform(arguments: &ConformArgs) -> anyhow::Result<ExitCode> {
         failed += usize::from(print(encoding, &findings) > 0);
     }
     if failed > 0 {
-        complain(&format!("{failed} of {} encodings fail the checks", encodings.len()));
+        complain(&format!(
+            "{failed} of {} failed at least one check; the lines with FAILS give the reasons",
+            counted(encodings.len(), "encoding")
+        ));
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)

@@ -29,7 +29,7 @@ pub(super) fn add_instructions(results: &Path) -> anyhow::Result<()> {
         let counted = match step_instructions(&file) {
             Ok(counted) => counted,
             Err(error) => {
-                complain(&format!("instructions: {error:#}"));
+                complain(&format!("CPU instructions are not counted on this machine: {error:#}"));
                 return Ok(());
             }
         };

@@ -51,10 +51,10 @@ pub(super) struct TokensArgs {
     /// Tokenizer: chars, bytes, gpt2, bpe=SIZE, or file=PATH of a tokenizer.json.
     #[arg(long, default_value = "chars", value_parser = tokenizer)]
     tokenizer: TokenizerConfig,
-    /// Field or column that holds the text of each row; default: text.
+    /// Field of a JSON Lines file, or column of a Parquet file, that contains the text of each row; default: text.
     #[arg(long)]
     field: Option<String>,
-    /// Join all documents into one.
+    /// Join all documents of the text into one document.
     #[arg(long)]
     joined: bool,
 }
@@ -161,7 +161,7 @@ impl Download {
                     }
                 };
                 let documents = match meta.documents {
-                    1 => "one text".to_owned(),
+                    1 => "1 document".to_owned(),
                     many => format!("{many} documents"),
                 };
                 let rows = vec![

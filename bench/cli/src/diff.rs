@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::differences::differences_of_json;
 use super::folders;
-use super::out::say;
+use super::out::{counted, say};
 
 /// Maximum number of differences printed; the rest are only counted.
 const PRINTED: usize = 50;
@@ -36,7 +36,7 @@ pub(super) fn diff(arguments: &DiffArgs) -> anyhow::Result<ExitCode> {
     }
     match differences.len() {
         0 => say(&format!("{count} records are equal apart from timings and provenance")),
-        count => say(&format!("{count} differences")),
+        count => say(&counted(count, "difference")),
     }
     folders::refuse_left_out("comparison", &folders::messages(&errors))?;
     Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -107,7 +107,7 @@ mod tests {
         );
         assert_eq!(
             found(json!(text), json!(format!("{text}yz"))),
-            ["k.a: \"\" and \"yz\" from character 100 on"]
+            ["k.a: \"\" and \"yz\", from character 100 (counted from 0) on"]
         );
     }
 

@@ -95,7 +95,9 @@ fn compare(path: &str, one: &Value, other: &Value, passed_over: &[&str], found: 
             let same = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
             let from = |text: &str| text.chars().skip(same).take(EXCERPT).collect::<String>();
             let (a, b) = (from(a), from(b));
-            found.push(format!("{path}: {a:?} and {b:?} from character {same} on"));
+            found.push(format!(
+                "{path}: {a:?} and {b:?}, from character {same} (counted from 0) on"
+            ));
         }
         (a, b) => found.push(format!("{path}: {} and {}", brief(a), brief(b))),
     }

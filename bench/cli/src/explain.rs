@@ -215,11 +215,13 @@ fn encoding(part: &EncodingConfig) -> anyhow::Result<String> {
     }
     let defaults = settings_text(&train::encodings::registry().encoding(described.id)?);
     let set = settings_text(part);
+    let has_symbols = described.parameters.contains(char::is_alphabetic);
+    let symbols = if has_symbols { " (L layers of width C, H heads of D channels)" } else { "" };
     let as_written =
         if set == defaults { String::new() } else { format!("\n- as written: `{}`", spaced(&set)) };
     Ok(format!(
-        "{about}\n\n## Facts\n- acts on: {}\n- learned parameters: {}\n- biases and slopes, which learn at `bias_rate`: \
-         {}\n- properties, found by probing: {}\n- engine for the logits: {kernels}\n- paper: {} \
+        "{about}\n\n## Facts\n- acts on: {}\n- learned parameters: {}{symbols}\n- biases and slopes, which \
+         learn at `bias_rate`: {}\n- properties, found by probing: {}\n- engine for the logits: {kernels}\n- paper: {} \
          {}\n- defaults: `{}`{as_written}",
         or(&acts_on, "nothing"),
         described.parameters,

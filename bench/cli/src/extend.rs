@@ -70,11 +70,11 @@ pub(super) struct ExtendArgs {
     /// Model: a folder, a .gguf file, a name from `pe-bench data list`, or weights that `pe-bench run` saved (the path
     /// of the .safetensors file, or the key of the record).
     model: String,
-    /// Lengths in tokens, separated by commas; default: 1, 2 and 4 times the trained context.
+    /// Lengths to evaluate, in tokens, separated by commas; default: 1, 2 and 4 times the trained context.
     #[arg(long, value_delimiter = ',')]
     lens: Vec<usize>,
-    /// Methods that modify the rotary encoding, separated by commas; default: all. In the descriptions, `s` is the
-    /// scaling factor (--factors).
+    /// Methods that modify the rotary encoding, separated by commas; default: all. In the descriptions below, `s` is
+    /// the scaling factor (--factors).
     #[arg(long, value_enum, value_delimiter = ',')]
     methods: Vec<Method>,
     /// Scaling factors for the methods that take one, separated by commas; default: each length divided by the trained
@@ -95,10 +95,10 @@ pub(super) struct ExtendArgs {
     /// of a text begins with this token.
     #[arg(long)]
     no_begin_token: bool,
-    /// Maximum number of text windows per length.
+    /// Maximum number of text windows to evaluate per length.
     #[arg(long, default_value_t = 4)]
     samples: usize,
-    /// Number of depths at which the pass key is hidden.
+    /// Number of depths of the filler text at which pass keys are hidden.
     #[arg(long, default_value_t = 5)]
     depths: usize,
     /// Number of pass keys per depth and length.
@@ -107,8 +107,8 @@ pub(super) struct ExtendArgs {
     /// Seed of pass keys, adapters and training windows.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Fine-tune these weights on the text before evaluating. With several values, separated by commas, each encoding
-    /// is tuned once for each value; `none` evaluates without tuning.
+    /// Weights to fine-tune before the evaluation, on the text or items of --tune-data; default: none. With several
+    /// values, separated by commas, each encoding is tuned and evaluated once for each value.
     #[arg(long, value_enum, value_delimiter = ',')]
     tune: Vec<TunedWeights>,
     /// Text to tune on, or a JSON Lines file of items to tune on (`pe-bench benchmark --help` lists the fields);
@@ -118,16 +118,17 @@ pub(super) struct ExtendArgs {
     /// JSON Lines file of items for `--tasks outputs`.
     #[arg(long)]
     items: Option<PathBuf>,
-    /// Number of training steps.
+    /// Number of fine-tuning steps.
     #[arg(long, default_value_t = 100, requires = "tune")]
     steps: usize,
     /// Number of tokens per training window; default: the trained context.
     #[arg(long, requires = "tune")]
     train_len: Option<usize>,
-    /// Number of windows per step.
+    /// Number of training windows per step.
     #[arg(long, default_value_t = 1, requires = "tune")]
     batch: usize,
-    /// Number of windows per forward pass; gradients are accumulated over each step. Default: all windows of a step.
+    /// Number of training windows per forward pass. Gradients are accumulated over each step. Default: all windows of
+    /// a step.
     #[arg(long, requires = "tune")]
     micro_batch: Option<usize>,
     /// Recompute cheap activations in the backward pass instead of storing them. This saves memory and takes more time.
@@ -139,7 +140,7 @@ pub(super) struct ExtendArgs {
     /// Number of shifted attention groups per training window, as in LongLoRA (which uses 4).
     #[arg(long, requires = "tune")]
     groups: Option<usize>,
-    /// Rank of the adapters.
+    /// Rank of the low-rank adapters.
     #[arg(long, default_value_t = 8, requires = "tune")]
     rank: usize,
     /// LoRA alpha: the adapters are scaled by alpha / rank.

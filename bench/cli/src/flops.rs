@@ -14,7 +14,7 @@ use train::flops::config::{CostConfig, Published};
 /// Arguments of `flops`.
 #[derive(Args, Clone)]
 pub(crate) struct FlopsArgs {
-    /// Built-in configuration (tape-155m), or path of a TOML file with the same fields.
+    /// Configuration of the model: a built-in name (tape-155m), or the path of a TOML file with the same fields.
     #[arg(long, default_value = "tape-155m")]
     config: String,
     /// Encodings or combinations, separated by commas; default: the encodings with published costs if the configuration

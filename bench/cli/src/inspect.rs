@@ -37,18 +37,18 @@ pub(crate) struct InspectArgs {
     /// Length of the sample, in the task's unit; default: the training length.
     #[arg(long)]
     len: Option<usize>,
-    /// Unit of text: gates are scored against the tokens at which such units end. Default: gates are scored against the
+    /// Score gates against the tokens at which words, sentences or paragraphs end. Default: score gates against the
     /// tokens that the task counts.
     #[arg(long, value_parser = one_of(MARKS))]
     marks: Option<TextMarks>,
-    /// Second cell, as a key or the path of saved weights; the maps show the values of the first cell minus the values
-    /// of this cell.
+    /// Second cell, as a key or the path of saved weights. The maps then show the values of the first cell minus the
+    /// values of the second cell.
     #[arg(long, value_name = "CELL")]
     against: Option<String>,
     /// Output folder; default: results/inspect/KEY.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Print all data of the page as JSON instead of the gate scores.
+    /// Print all data of the page as JSON instead of the table of gate scores.
     #[arg(long, conflicts_with = "open")]
     json: bool,
     #[command(flatten)]
@@ -189,14 +189,15 @@ fn print(gates: &[GateScore], is_marked: bool, marks: &str, task: &str) {
             "the encoding has no gates".to_owned()
         } else {
             format!(
-                "the task {task} counts no tokens; --marks scores gates against units of text instead"
+                "the task {task} counts no tokens; use --marks to score gates against the ends of words, sentences \
+                 or paragraphs"
             )
         };
         say(&format!("No gate scores: {reason}."));
         return;
     }
     say(&format!(
-        "Gate scores: area under the ROC curve (AUC) of gates against {marks}. 0.5 means no relation."
+        "Gate scores: area under the ROC curve (AUC) when gates are used to detect {marks}. 0.5 means no relation."
     ));
     let rows = gates.iter().map(|score| {
         vec![

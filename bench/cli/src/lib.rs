@@ -274,7 +274,8 @@ enum Command {
 enum RecordsCommand {
     /// Joins the records of several results folders, with their weights and checkpoints.
     ///
-    /// Reports records that have the same key but different results, and keeps the results of the first folder.
+    /// If folders have different results of a cell, reports the differences, and keeps the result in --out or else the
+    /// result of the first folder that has one.
     #[command(
         after_help = "Example: pe-bench records merge results/part-1 results/part-2 --out results/all"
     )]

@@ -282,9 +282,13 @@ fn print(summary: &MergeSummary, out: &Path) {
         }
     }
     for (name, what, messages) in [
-        ("conflict", " of results; the results of the first folder are kept", &summary.differences),
+        (
+            "conflict",
+            " of results or weights; the files in --out are kept, or else the files in the first folder that has them",
+            &summary.differences,
+        ),
         ("file", " left out", &summary.unreadable),
-        ("cell", " still running; merge again when they have finished", &summary.running),
+        ("running cell", " left out; merge again when no cell is running", &summary.running),
     ] {
         if !messages.is_empty() {
             complain(&format!("{}{what}:", counted(messages.len(), name)));

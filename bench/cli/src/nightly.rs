@@ -92,7 +92,11 @@ fn keep(records: &[RunRecord], passed: Option<bool>, folder: &Path) -> anyhow::R
         let path = folder.join(name);
         std::fs::write(&path, text).with_context(|| path.display().to_string())?;
     }
-    complain(&format!("trend of {} nights: {}", nights.len(), folder.join("trend.html").display()));
+    complain(&format!(
+        "trend of {}: {}",
+        counted(nights.len(), "night"),
+        folder.join("trend.html").display()
+    ));
     Ok(())
 }
 

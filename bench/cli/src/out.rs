@@ -149,16 +149,25 @@ fn bounded(text: &str) -> Cow<'_, str> {
 /// Ends the program with a message about its command line. An argument may be the name of a file that somebody else
 /// chose: one with control characters is printed without colours, as escapes.
 pub(super) fn refuse(error: &clap::Error) -> ! {
-    let text = error.render().to_string();
-    let expected = expected_number(error);
+    let text = text_of(error);
     let is_plain =
         matches!((printable(&text), bounded(&text)), (Cow::Borrowed(_), Cow::Borrowed(_)));
-    if expected.is_none() && (!error.use_stderr() || is_plain) {
+    if expected_number(error).is_none() && (!error.use_stderr() || is_plain) {
         error.exit();
     }
-    let [said, expected] = expected.unwrap_or_default();
-    complain(text.replacen(&format!(": {said}\n"), &format!(": {expected}\n"), 1).trim_end());
+    complain(text.trim_end());
     std::process::exit(error.exit_code());
+}
+
+/// Text of an error about the command line, with what is expected in place of the message of a parser of numbers.
+pub(super) fn text_of(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    match expected_number(error) {
+        None => text,
+        Some([said, expected]) => {
+            text.replacen(&format!(": {said}\n"), &format!(": {expected}\n"), 1)
+        }
+    }
 }
 
 /// Ends the program with a message if an argument is not UTF-8: requests to workers, records and JSON output hold paths, and
@@ -176,9 +185,15 @@ pub(super) fn refuse_other_than_utf8() {
     std::process::exit(USAGE);
 }
 
-/// Message of Rust's parser of numbers in an error about the command line, and what it should say.
+/// Message of a parser of numbers in an error about the command line, and what it should say.
 fn expected_number(error: &clap::Error) -> Option<[String; 2]> {
     let source = error.source()?;
+    let said = source.to_string();
+    let range = said.split_once(" is not in ").and_then(|(_, range)| range.split_once("..="));
+    if let Some((least, most)) = range {
+        let expected = format!("expected a whole number from {least} to {most}");
+        return Some([said, expected]);
+    }
     let expected = match source.downcast_ref::<ParseIntError>().map(ParseIntError::kind) {
         Some(IntErrorKind::PosOverflow) => "expected a smaller whole number",
         Some(IntErrorKind::Zero) => "expected a whole number of at least 1",
@@ -186,7 +201,7 @@ fn expected_number(error: &clap::Error) -> Option<[String; 2]> {
         None if source.is::<ParseFloatError>() => "expected a number",
         None => return None,
     };
-    Some([source.to_string(), expected.to_owned()])
+    Some([said, expected.to_owned()])
 }
 
 /// Prints panics through [`complain`], with a backtrace if the environment asks for one.

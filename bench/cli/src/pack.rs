@@ -11,7 +11,7 @@ use records::RunRecord;
 use records::store::write_atomically;
 
 use super::folders;
-use super::out::say;
+use super::out::{counted, say};
 
 /// Arguments of `records pack`.
 #[derive(Args, Clone)]
@@ -54,7 +54,12 @@ pub(super) fn run(arguments: &PackArgs) -> anyhow::Result<()> {
             format!("cannot write {} to {}", stored.display(), folder.display())
         })?;
     }
-    say(&format!("{}: {} records, {} bytes", path.display(), records.len(), bytes.len()));
+    say(&format!(
+        "{}: {}, {} bytes",
+        path.display(),
+        counted(records.len(), "record"),
+        bytes.len()
+    ));
     Ok(())
 }
 
@@ -95,7 +100,8 @@ fn check_loses_nothing(
     );
     anyhow::ensure!(
         fuller == 0,
-        "--lean would delete the only copy of some data of {fuller} records in {}; use another --out",
+        "--lean would delete the only copy of some data of {} in {}; use another --out",
+        counted(fuller, "record"),
         path.display()
     );
     Ok(())

@@ -170,7 +170,8 @@ pub(super) fn say_results(table: &Table) {
     }
     if has_first {
         say_markdown(
-            "*: first rank: the best encoding, and those that these seeds do not separate from it, unless they are far behind.",
+            "*: first rank: the best encoding, and those that do not differ significantly from it with these seeds, \
+             unless they are far behind.",
         );
     }
 }

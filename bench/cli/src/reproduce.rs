@@ -32,7 +32,13 @@ pub(crate) struct ReproduceArgs {
     /// published numbers.
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     stability: Vec<PathBuf>,
-    /// Verdicts to print, separated by commas; default: every number that has a run, whatever its verdict.
+    /// Print only the numbers with these verdicts, separated by commas; default: all numbers that have a run.
+    ///
+    /// `agrees`: the recipe is the published one, and the intervals overlap. `differs`: they do not overlap, or a seed
+    /// diverged. `undecided`: they do not overlap, but the published standard deviation is unknown. `too-few-seeds`: a
+    /// verdict needs more seeds. `other-recipe`, `other-size`: all runs have other settings or another size. `not-run`:
+    /// there is no record. `elsewhere`: a command and not a record verifies the number. `unread`: the source prints the
+    /// number, which has not been copied.
     #[arg(long, alias = "verdict", value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.map(Verdict::id)))]
     verdicts: Vec<String>,
     /// Print every recipe that was run, not only the recipe nearest to the published one.
@@ -72,7 +78,7 @@ pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
         };
         if !found.tables.iter().any(is_of) {
             say(&format!(
-                "{}: no published number has the encoding and the shifts of this file",
+                "{}: no published number matches the encoding and the shifts of this file",
                 path.display()
             ));
         }

@@ -364,8 +364,8 @@ fn left_out(suite: &Suite, plan: &SweepPlan, records: &[RunRecord]) -> Vec<Strin
     let unchosen = suite.unchosen(records).into_iter().filter(|(workload, _)| runs(workload));
     let note = |(workload, encoding)| {
         format!(
-            "note: {workload}, {encoding}: fresh seeds do not run, because a cell of the grid has no result; run this \
-             cell again with `--retry`"
+            "note: {workload}, {encoding}: fresh seeds do not run, because a cell of the grid has no result; run such \
+             cells again with `--retry all`"
         )
     };
     unchosen.map(note).collect()

@@ -76,8 +76,7 @@ pub(super) fn run(arguments: &SamplesArgs) -> anyhow::Result<()> {
     format
         .write(path, &*task, &samples)
         .with_context(|| format!("cannot write {}", path.display()))?;
-    let count = samples.len();
-    say(&format!("wrote {count} samples to {}", path.display()));
+    say(&format!("wrote {} to {}", out::counted(samples.len(), "sample"), path.display()));
     Ok(())
 }
 

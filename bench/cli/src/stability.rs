@@ -10,7 +10,7 @@ use tasks::Task;
 
 use super::columns::say_table;
 use super::extend::read_parts;
-use super::out::say;
+use super::out::{counted, say};
 use super::parsers::{MOST, number};
 use super::trained::{self, CellArgs, TrainedCell};
 use llm::extend::{LongText, TextWindows};
@@ -48,7 +48,7 @@ pub(super) struct StabilityArgs {
     /// Id of the prepended token; default: the tokenizer's begin token, or else the first token of the first sample.
     #[arg(long)]
     token: Option<u32>,
-    /// Number that is added to all positions in the measurement without prepended tokens.
+    /// Offset that is added to all positions, in the measurement without prepended tokens.
     #[arg(long, default_value_t = 3, value_parser = number(0..=MOST_OFFSET))]
     offset: usize,
     /// Number of samples to measure.
@@ -57,7 +57,7 @@ pub(super) struct StabilityArgs {
     /// Length of the samples, in the task's unit; default: the training length, or 256 for pretrained models.
     #[arg(long)]
     len: Option<usize>,
-    /// Print one JSON object.
+    /// Print one JSON object instead of the table.
     #[arg(long)]
     json: bool,
 }
@@ -191,10 +191,10 @@ fn json_of(arguments: &StabilityArgs, measured: &Measured) -> serde_json::Value 
 }
 
 fn print(arguments: &StabilityArgs, measured: &Measured) {
-    say(&format!("{}, {} samples", measured.name, measured.sequences.len()));
+    say(&format!("{}, {}", measured.name, counted(measured.sequences.len(), "sample")));
     say(&format!(
-        "change in percent with {} prepended tokens, and with positions that start at {}; attention: total variation \
-         distance of the attention weights; products: relative change of the products of positions",
+        "Change in percent, with {} prepended tokens (tokens) and with positions that start at {} (offset). Attention: \
+         total variation distance of the attention weights. Products: relative change of the products of positions.",
         arguments.tokens, arguments.offset
     ));
     let head =
@@ -214,6 +214,9 @@ fn print(arguments: &StabilityArgs, measured: &Measured) {
     });
     say_table(head, rows);
     if let Err(reason) = &measured.offset {
-        say(&format!("no measurement with positions that start at {}: {reason}", arguments.offset));
+        say(&format!(
+            "The change with positions that start at {} cannot be measured: {reason}",
+            arguments.offset
+        ));
     }
 }

@@ -160,8 +160,9 @@ fn lines(overview: &SweepOverview) -> Vec<String> {
     let (begun, fresh): (Vec<_>, Vec<_>) =
         overview.open.iter().partition(|cell| cell.step.is_some() || cell.last_process.is_some());
     let more = |cell: &&OpenCell| {
-        let step =
-            cell.step.map_or("begins again".to_owned(), |step| format!("resumes from step {step}"));
+        let step = cell
+            .step
+            .map_or("starts from step 0".to_owned(), |step| format!("resumes from step {step}"));
         let last = cell.last_process.as_ref();
         [step, last.map_or(String::new(), |process| format!("last run by {process}"))]
     };

@@ -45,10 +45,10 @@ pub(crate) struct TableArgs {
     /// Results folders (with `cells` or `records.parquet`), or folders that contain results folders.
     #[arg(required = true)]
     results: Vec<PathBuf>,
-    /// Workloads, separated by commas; default: all.
+    /// Workloads to print, each as one table, separated by commas; default: all.
     #[arg(long, alias = "workload", value_name = "NAMES", value_delimiter = ',', value_parser = Suggested::TASKS)]
     workloads: Vec<String>,
-    /// Metric; default: the metric that ranks encodings.
+    /// Metric to print; default: the metric that ranks encodings.
     #[arg(long, value_parser = one_of(METRICS))]
     metric: Option<Metric>,
     /// Spread next to each mean: the standard deviation over seeds, the 95% confidence interval, or none.
@@ -57,10 +57,10 @@ pub(crate) struct TableArgs {
     /// Encodings to print, one per row and in this order, separated by commas; default: all.
     #[arg(long, value_delimiter = ',', value_name = "NAME", value_parser = Suggested::ENCODINGS)]
     encodings: Vec<String>,
-    /// Splits, separated by commas; default: all.
+    /// Splits to print as columns, separated by commas; default: all.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     splits: Vec<String>,
-    /// Lengths, separated by commas; default: all.
+    /// Lengths to print as columns, in the task's unit, separated by commas; default: all.
     #[arg(long, value_delimiter = ',', value_name = "LEN")]
     lens: Vec<u64>,
     /// Format of the table.

@@ -18,7 +18,7 @@ pub(super) struct VectorsArgs {
     /// Seed of the inputs.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Print one JSON object with all numbers instead of the shapes.
+    /// Print all numbers as one JSON object instead of the shapes of the parameters.
     #[arg(long)]
     json: bool,
 }
@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &VectorsArgs) -> anyhow::Result<()> {
         found.loss
     ));
     for parameter in &found.parameters {
-        say(&format!("parameter {} {:?}", parameter.name, parameter.shape));
+        say(&format!("parameter {} of shape {:?}", parameter.name, parameter.shape));
     }
     say("`--json` prints the inputs, logits, outputs and gradients");
     Ok(())

@@ -10,6 +10,7 @@ use sweep::{CellFile, Shard, SweepPlan, look_up_all};
 use train::suite::Suite;
 
 use super::Command;
+use super::out::{counted, text_of};
 use super::parsers::{MOST, number};
 use super::run::{self, RunArgs, RunRequest};
 
@@ -106,7 +107,11 @@ pub(super) fn plan(
     );
     let count = arguments.most.min(open);
     Ok(Workers {
-        about: format!("{name}: {count} workers for {} cells", cells.len() + following),
+        about: format!(
+            "{name}: {} for {}",
+            counted(count, "worker"),
+            counted(cells.len() + following, "cell")
+        ),
         count,
         cpus: jobs * each * run.pool.threads,
         run: words(arguments, &run, &out)?,
@@ -121,7 +126,7 @@ fn parsed(arguments: &WorkersArgs) -> anyhow::Result<RunArgs> {
     let words = ["pe-bench", "run", &arguments.suite].map(str::to_owned);
     let parsed = super::parse(words.into_iter().chain(arguments.run.iter().cloned()));
     let parsed = parsed.map_err(|error| {
-        let text = error.to_string();
+        let text = text_of(&error);
         let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
         anyhow!("options of `run` after `--`: {first}; see `pe-bench run --help`")
     })?;

@@ -24,17 +24,17 @@ fn a_suite_leaves_records_and_a_report_and_is_kept_the_second_time() {
     assert_eq!(before.len(), 4);
 
     let again = bench(&["run", &suite, "--out", &out]);
-    assert!(text(&again).contains("4 cells, 4 of them kept"), "{}", text(&again));
+    assert!(text(&again).contains("4 cells, 4 of them with a record"), "{}", text(&again));
     let after = cells(&out).iter().map(|p| std::fs::read(p).unwrap()).collect::<Vec<_>>();
     assert!(before == after, "kept records were written again");
 
     let (_folder, changed, _) = tiny(&TINY.replace("steps = 4", "steps = 5"));
     let changed = bench(&["run", &changed, "--out", &out]);
-    assert!(text(&changed).contains("4 cells, 0 of them kept"), "{}", text(&changed));
+    assert!(text(&changed).contains("4 cells, 0 of them with a record"), "{}", text(&changed));
     assert_eq!(cells(&out).len(), 8);
 
     let forced = bench(&["run", &suite, "--out", &out, "--force", "--seed", "0"]);
-    assert!(text(&forced).contains("2 cells, 0 of them kept"), "{}", text(&forced));
+    assert!(text(&forced).contains("2 cells, 0 of them with a record"), "{}", text(&forced));
 
     let report = bench(&["report", &out]);
     assert!(report.status.success(), "{}", text(&report));
@@ -76,7 +76,7 @@ fn a_combination_runs_from_the_command_line_and_is_known_by_its_canonical_text()
     assert!(records.contains("\"id\": \"cope{max_positions=8}+rope\""), "{records}");
     assert!(records.contains("\"label\": \"CoPE{max_positions=8} + RoPE\""), "{records}");
     let again = run("cope{max_positions=8}+rope,nope");
-    assert!(text(&again).contains("2 cells, 2 of them kept"), "{}", text(&again));
+    assert!(text(&again).contains("2 cells, 2 of them with a record"), "{}", text(&again));
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_dry_run_prints_the_cells_and_trains_nothing() {
     let (_folder, suite, out) = tiny(TINY);
     let output = bench(&["run", &suite, "--out", &out, "--dry-run"]);
     assert!(output.status.success(), "{}", text(&output));
-    assert!(text(&output).contains("4 cells; training takes at most about"), "{}", text(&output));
+    assert!(text(&output).contains("4 cells; training takes about"), "{}", text(&output));
     assert!(!Path::new(&out).exists());
 }
 
@@ -310,7 +310,7 @@ fn cards_and_costs_print() {
         (vec!["explain", "flip-flap"], "did you mean the task `flip-flop`?"),
         (vec!["explain", "quik"], "did you mean the suite `quick`?"),
         (vec!["flops", "--config", "tape-155"], "did you mean `tape-155m`?"),
-        (vec!["flops", "--len", "0"], "0 is not in 1..="),
+        (vec!["flops", "--len", "0"], "expected a whole number from 1 to "),
     ] {
         let output = bench(&arguments);
         assert!(!output.status.success(), "{arguments:?} succeeded");

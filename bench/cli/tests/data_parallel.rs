@@ -90,10 +90,10 @@ fn micro_batches_that_cannot_be_divided_are_refused() {
         let said = Replicas::new("flex", devices, 1, train).unwrap_err().to_string();
         assert!(said.contains(expected), "{said}");
     };
-    refused(&cell.train, 4, "6 micro-batches (batch_size 17, micro_batch_size 3)");
-    refused(&cell.train, 12, "6 micro-batches");
+    refused(&cell.train, 4, "in a step is 6 (batch_size 17, micro_batch_size 3)");
+    refused(&cell.train, 12, "in a step is 6");
     cell.train.micro_batch_size = None;
-    refused(&cell.train, 2, "1 micro-batches (batch_size 17, micro_batch_size 17)");
+    refused(&cell.train, 2, "in a step is 1 (batch_size 17, micro_batch_size 17)");
     refused(&cell.train, 2, "set train.micro_batch_size, for instance to 9");
 }
 
@@ -125,8 +125,11 @@ fn a_sweep_on_several_devices_has_the_records_of_one_and_resumes_from_its_checkp
         place.assert_equal("one", "bound");
     }
     for (options, expected) in [
-        (&["--data-parallel", "3"][..], "workload `flip-flop`: a step has 4 micro-batches"),
-        (&["--data-parallel", "0"], "0 is not in 1..="),
+        (
+            &["--data-parallel", "3"][..],
+            "workload `flip-flop`: the number of micro-batches in a step is 4",
+        ),
+        (&["--data-parallel", "0"], "expected a whole number from 1 to "),
         (&["--data-parallel", "2", "--devices", "0"], "expected a multiple of --data-parallel 2"),
     ] {
         place.refused("none", options, expected);

@@ -67,7 +67,7 @@ fn axes_grid_ablation_and_criteria_reach_the_page() {
 
     // The same command keeps everything; `report` takes the criteria of the run, and others give another page.
     let again = bench(&["run", &suite, "--out", &out]);
-    assert!(text(&again).contains("24 cells, 24 of them kept"), "{}", text(&again));
+    assert!(text(&again).contains("24 cells, 24 of them with a record"), "{}", text(&again));
     let report = bench(&["report", &out]);
     assert!(report.status.success(), "{}", text(&report));
     assert!(page().contains("### Changes of CoPE") && page().contains("at least 75.0%"));

@@ -115,7 +115,7 @@ fn open_cells_are_counted_by_workload_and_encoding() {
     let dry = place.run("dry", &["--dry-run"]);
     let rows = dry.lines().filter(|line| line.starts_with("flip-flop")).collect::<Vec<_>>();
     assert!(rows.len() == 2 && rows[0].contains("ALiBi     2 "), "{dry}");
-    assert!(dry.contains("weights: would be kept in "), "{dry}");
+    assert!(dry.contains("weights: would be saved in "), "{dry}");
 }
 
 #[test]

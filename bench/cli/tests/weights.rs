@@ -46,7 +46,7 @@ fn course(record: &RunRecord) -> Vec<Value> {
 fn a_cell_without_record_is_evaluated_from_its_weights() {
     let place = Place::new(KEPT);
     let said = place.run("a", &[]);
-    let line = said.lines().find(|line| line.starts_with("weights: kept in")).unwrap();
+    let line = said.lines().find(|line| line.starts_with("weights: saved in")).unwrap();
     assert!(line.contains("KiB") && line.contains("--keep-weights none"), "{line}");
     let (records, files) = (place.records("a"), weights(&place, "a"));
     assert_eq!((records.len(), files.len()), (2, 2));
@@ -85,7 +85,7 @@ fn a_cell_without_record_is_evaluated_from_its_weights() {
     assert!(place.records("b").iter().zip(&records).all(|(b, a)| course(b) != course(a)));
     assert!(place.records("b").iter().all(|record| record.evaluated_by.is_none()));
     let said = place.run("c", &["--keep-weights", "none"]);
-    assert!(said.contains("weights: not kept"), "{said}");
+    assert!(said.contains("weights: not saved"), "{said}");
     assert!(weights(&place, "c").is_empty() && place.records("c")[0].weights.is_none());
     place.assert_equal("a", "c");
 }
@@ -269,7 +269,7 @@ fn eval_evaluates_elsewhere_what_was_trained_once() {
         }
     }
     let again = done(&["eval", &a, "--lens", "12,40", "--samples", "9", "--splits", "sparse"]);
-    assert!(again.contains("2 cells, 2 of them kept"), "{again}");
+    assert!(again.contains("2 cells, 2 of them with a record"), "{again}");
     // Without changes the records are those of the training.
     let out = place.path("same");
     done(&["eval", &a, "--out", &out]);
@@ -395,7 +395,7 @@ fn cells_with_one_training_train_it_once_also_in_parallel_processes() {
     for sweep in sweeps {
         let output = sweep.wait_with_output().unwrap();
         assert!(output.status.success(), "{}", program::text(&output));
-        assert!(!program::text(&output).contains("not kept"), "{}", program::text(&output));
+        assert!(!program::text(&output).contains("not saved"), "{}", program::text(&output));
     }
     let records = place.records("a");
     let trained = records.iter().filter(|record| record.evaluated_by.is_none()).count();

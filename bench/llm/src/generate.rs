@@ -38,7 +38,7 @@ impl Sampling {
         );
         ensure!(
             top_p > 0.0 && top_p <= 1.0,
-            "top_p is {top_p}, expected a share above 0 and up to 1"
+            "top_p is {top_p}, expected a number above 0 and at most 1; change --top-p"
         );
         Ok(())
     }

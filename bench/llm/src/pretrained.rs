@@ -116,8 +116,9 @@ impl Pretrained {
             return Self::of_kept(kept, device);
         } else {
             bail!(
-                "`{given}` is not a model: expected a folder with config.json and model.safetensors, a .gguf file, kept weights \
-                 (.safetensors) of `pe-bench run` or the key of their record, or one of: {}",
+                "`{given}` is not a model: expected a folder with config.json and model.safetensors, a .gguf \
+                 file, weights that `pe-bench run` saved (the .safetensors file, or the key of the record), or one of \
+                 the names {}",
                 MODELS.iter().map(|meta| meta.id).collect::<Vec<_>>().join(", ")
             );
         };

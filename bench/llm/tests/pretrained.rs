@@ -474,7 +474,7 @@ fn tokenizers_that_do_not_fit_are_refused() {
         fs::write(&path, text).unwrap();
         open(folder.path()).unwrap_err().to_string()
     };
-    assert!(said(&tiny::numbered(24)).contains("has token 23, expected fewer than 23"));
+    assert!(said(&tiny::numbered(24)).contains("has token 23, expected less than 23"));
     // A token before each text that the model does not have.
     let mut foreign: Value = serde_json::from_str(&tiny::numbered(23)).unwrap();
     foreign["post_processor"] = json!({
@@ -485,7 +485,7 @@ fn tokenizers_that_do_not_fit_are_refused() {
         "pair": [{ "Sequence": { "id": "A", "type_id": 0 } }, { "Sequence": { "id": "B", "type_id": 1 } }],
         "special_tokens": { "<s>": { "id": "<s>", "ids": [5000], "tokens": ["<s>"] } },
     });
-    assert!(said(&foreign.to_string()).contains("has token 5000, expected fewer than 23"));
+    assert!(said(&foreign.to_string()).contains("has token 5000, expected less than 23"));
     let error = said("{}");
     assert!(error.contains("not a known kind of tokenizer.json"), "{error}");
     let unknown = json!({ "version": "1.0", "added_tokens": [], "model": { "type": "Guess" } });

@@ -86,7 +86,7 @@ class Task:
     def _lines(self, split: str, len: int, count: int | None, seed: int) -> Iterator[str]:
         if count is None:
             if split != "train":
-                raise ValueError(f"the split {split} needs a count")
+                raise ValueError(f"the split `{split}` needs `count`, the number of samples")
             count = sys.maxsize
         return program.lines(*self._arguments(split, len, count, seed))
 

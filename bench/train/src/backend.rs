@@ -103,7 +103,7 @@ pub const ALL: &[BackendMeta] = &[
     BackendMeta {
         id: "wgpu",
         feature: "wgpu",
-        about: "Vulkan, Metal or WebGPU",
+        about: "GPUs with Vulkan, Metal or WebGPU",
         hardware: Hardware::Wgpu,
         device: with_feature!("wgpu", adapter),
     },
@@ -150,7 +150,7 @@ pub fn engine(engine: Option<Engine>, backend: &str) -> Result<Engine> {
     let engine = engine.unwrap_or_else(|| Engine::best(&device));
     ensure!(
         engine.available(&device),
-        "backend `{backend}` has no fused engine; use --engine auto or --engine reference"
+        "backend `{backend}` has no fused engine; leave out --engine, or use --engine reference"
     );
     Ok(engine)
 }

@@ -327,7 +327,7 @@ impl TrainingRun<'_> {
             return Ok(ControlFlow::Continue(model));
         }
         let best = hooks.kept(&training, at)?.context(
-            "`eval.weights` is best, but the weights of the best validation were not kept; run the cell with \
+            "`eval.weights` is best, but the weights of the best validation were not saved; run the cell with \
              --keep-weights best",
         )?;
         let model = best.restore(model)?;

@@ -203,7 +203,7 @@ mod tests {
 
     /// The new key would be rotated as position 0, and kept so.
     #[test]
-    #[should_panic(expected = "queries and row positions differ in number")]
+    #[should_panic(expected = "the number of queries differs from the number of row positions")]
     fn positions_of_more_rows_than_queries_are_refused() {
         let dims = Dims { layers: 1, width: 8, heads: 1, head_dim: 8, train_len: 16, max_len: 16 };
         let mut rng = ChaCha8Rng::seed_from_u64(0);

@@ -128,7 +128,11 @@ pub fn layer(
 ) -> LayerOutput {
     let LayerInput { layer, at, x, q, k, v, carried, engine, attention_kind, precision } = input;
     let [_batch, heads, new_tokens, head_dim] = q.dims();
-    assert_eq!(new_tokens, at.rows().len(), "queries and row positions differ in number");
+    assert_eq!(
+        new_tokens,
+        at.rows().len(),
+        "the number of queries differs from the number of row positions"
+    );
     let rows = encoding.state(&StateContext { layer, at, x, carried });
     let fixed = encoding.fixed_keys();
     let (q, k) = if fixed {
@@ -154,7 +158,11 @@ pub fn layer(
     };
     let at = kept.as_ref().unwrap_or(at);
     let [_batch, _groups, columns, _width] = k.dims();
-    assert_eq!(columns, at.cols().len(), "keys and column positions differ in number");
+    assert_eq!(
+        columns,
+        at.cols().len(),
+        "the number of keys differs from the number of column positions"
+    );
 
     let ctx = LayerContext { layer, at, rows: &rows, cols: &cols };
     let (q, k) = if fixed { (q, k) } else { encoding.transform_qk(q, repeated(k, heads), &ctx) };
@@ -305,6 +313,9 @@ pub(crate) fn base_biases(
 /// If `K` does not divide `heads`.
 pub fn repeated(u: Tensor<4>, heads: usize) -> Tensor<4> {
     let [_batch, groups, _columns, _head_dim] = u.dims();
-    assert!(heads.is_multiple_of(groups), "{groups} heads of keys cannot serve {heads} of queries");
+    assert!(
+        heads.is_multiple_of(groups),
+        "{heads} query heads, expected a multiple of {groups}, the number of key heads"
+    );
     repeat_heads(u, heads / groups)
 }

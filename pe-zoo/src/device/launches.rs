@@ -65,13 +65,15 @@ pub fn timed_launches<R>(work: impl FnOnce() -> R) -> (R, Vec<TimedLaunch>) {
 pub fn device_time<R>(device: &Device, work: impl FnOnce() -> R) -> Result<(R, Duration), String> {
     let device = device.clone().inner();
     let DispatchDevice::Cube(device) = device.as_dispatch() else {
-        return Err("this device has no events, expected a GPU of cuda or wgpu".to_owned());
+        return Err("this device cannot measure time with events, expected a GPU of cuda or wgpu"
+            .to_owned());
     };
     let client = device.client();
     let window = client.profile_start().map_err(|error| format!("{error:?}"))?;
     let result = work();
     let profile = client.profile_end(window).map_err(|error| format!("{error:?}"))?;
-    let ticks = block_on(profile.resolve()).ok_or("the device measured no time")?;
+    let ticks = block_on(profile.resolve())
+        .ok_or("the GPU returned no time for the measured work; measure again")?;
     Ok((result, ticks.duration()))
 }
 

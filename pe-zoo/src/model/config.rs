@@ -178,11 +178,11 @@ impl ModelConfig {
             }
         }
         if self.head_dim.is_none() && !self.width.is_multiple_of(self.heads) {
-            let expected = format!("a divisor of width {}", self.width);
+            let expected = format!("a divisor of `width`, which is {}", self.width);
             return error("heads", self.heads.to_string(), &expected);
         }
         if !self.heads.is_multiple_of(self.kv_heads()) {
-            let expected = format!("a divisor of heads {}", self.heads);
+            let expected = format!("a divisor of `heads`, which is {}", self.heads);
             return error("kv_heads", self.kv_heads().to_string(), &expected);
         }
         match self.norm_epsilon {
@@ -190,7 +190,7 @@ impl ModelConfig {
                 return error(
                     "norm_epsilon",
                     epsilon.to_string(),
-                    "no value together with layer-norm",
+                    "no value, because `norm` is layer-norm",
                 );
             }
             Some(epsilon) if !(epsilon.is_finite() && epsilon > 0.0) => {
@@ -436,7 +436,7 @@ mod tests {
         refused(ModelConfig { kv_heads: Some(0), ..grouped.clone() }, "model.kv_heads is 0");
         refused(
             ModelConfig { norm_epsilon: Some(1e-6), ..grouped },
-            "no value together with layer-norm",
+            "no value, because `norm` is layer-norm",
         );
     }
 
@@ -455,6 +455,9 @@ mod tests {
     fn heads_that_do_not_divide_the_width_are_refused_by_name() {
         let model = ModelConfig { heads: 3, ..ModelConfig::default() };
         let error = model.check().unwrap_err().to_string();
-        assert!(error.contains("model.heads is 3") && error.contains("width 64"), "{error}");
+        assert!(
+            error.contains("model.heads is 3") && error.contains("`width`, which is 64"),
+            "{error}"
+        );
     }
 }

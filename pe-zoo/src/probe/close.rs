@@ -35,16 +35,23 @@ pub const PRINTED: Tolerance = Tolerance { absolute: 2e-11, relative: 2e-11 };
 /// The first index at which they differ, with both numbers.
 pub fn compare(actual: &[f64], expected: &[f64], tolerance: Tolerance) -> Result<(), String> {
     if actual.len() != expected.len() {
-        return Err(format!("{} numbers, expected {}", actual.len(), expected.len()));
+        return Err(format!("{} elements, expected {}", actual.len(), expected.len()));
     }
     for (at, (a, e)) in actual.iter().zip(expected).enumerate() {
-        if !a.is_finite() || !e.is_finite() {
-            return Err(format!("number {at} is {a}, expected {e}: not finite"));
-        }
-        let limit = tolerance.absolute + tolerance.relative * e.abs();
-        if (a - e).abs() > limit {
-            return Err(format!("number {at} is {a}, expected {e} within {limit:.1e}"));
-        }
+        compare_one(*a, *e, tolerance)
+            .map_err(|found| format!("element {at} (counted from 0) is {found}"))?;
+    }
+    Ok(())
+}
+
+/// Compares two numbers, which must be finite. The error gives both.
+pub(crate) fn compare_one(actual: f64, expected: f64, tolerance: Tolerance) -> Result<(), String> {
+    if !actual.is_finite() || !expected.is_finite() {
+        return Err(format!("{actual}, expected {expected}; both must be finite"));
+    }
+    let limit = tolerance.absolute + tolerance.relative * expected.abs();
+    if (actual - expected).abs() > limit {
+        return Err(format!("{actual}, expected {expected} ± {limit:.1e}"));
     }
     Ok(())
 }
@@ -71,7 +78,7 @@ mod tests {
     #[test]
     fn a_difference_is_named_with_its_place() {
         let error = compare(&[1.0, 2.1], &[1.0, 2.0], F32).unwrap_err();
-        assert!(error.contains("number 1 is 2.1"), "{error}");
+        assert!(error.contains("element 1 (counted from 0) is 2.1"), "{error}");
         assert!(compare(&[1.0], &[1.0, 2.0], F32).is_err());
     }
 }

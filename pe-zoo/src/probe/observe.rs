@@ -190,7 +190,10 @@ impl ProbedEncoding<'_> {
                 let request = PositionRequest { cached_tokens, new_tokens, training_rng };
                 let at = self.encoding.positions(request).map_err(|error| error.to_string())?;
                 if at.len() > longest {
-                    return Err(format!("chooses a position beyond {longest}"));
+                    return Err(format!(
+                        "it chooses the position {}, expected less than {longest}",
+                        at.len() - 1
+                    ));
                 }
                 chosen |= at != Positions::contiguous(cached_tokens, new_tokens);
             }

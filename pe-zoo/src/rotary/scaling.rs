@@ -233,7 +233,7 @@ impl<'de> Deserialize<'de> for Scaling {
         // serde accepts any fields for a variant without fields.
         match fields.keys().find(|key| *key != "rope_type") {
             Some(key) if scaling == Self::None => Err(D::Error::custom(format!(
-                "unknown field `{key}`, expected nothing besides `rope_type` = \"default\""
+                "unknown field `{key}`, expected only `rope_type`, because it is \"default\""
             ))),
             _ => Ok(scaling),
         }

@@ -120,9 +120,10 @@ impl ActingCombination {
         let dims = dims(config);
         let parts = config.sized(&dims).map(|(part, dims)| {
             let acting = sizes::acting(part, &dims, TOKENS);
-            let names = acting.without_effect.iter().map(|size| {
-                format!("`{}` of {}, which is {}", size.name(), part.card().id, size.value)
-            });
+            let names = acting
+                .without_effect
+                .iter()
+                .map(|size| format!("`{}` = {} of `{}`", size.name(), size.value, part.card().id));
             without_effect.extend(names);
             acting.config
         });

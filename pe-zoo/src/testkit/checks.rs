@@ -153,10 +153,14 @@ impl fmt::Display for UncheckedReason {
             Self::ActsElsewhere(id) => write!(
                 f,
                 "`{id}` has no effect in 2 layers, 3 heads of 6 channels and 128 tokens, but it has one at larger sizes or at \
-                 later positions; give settings at which it acts"
+                 later positions; give settings at which it acts at the sizes of the checks"
             ),
             Self::SizesWithoutEffect(sizes) => {
-                write!(f, "no effect in 2 layers and {TOKENS} tokens: {}", sizes.join(", "))
+                write!(
+                    f,
+                    "these settings have no effect in 2 layers and {TOKENS} tokens: {}; give values at which they act",
+                    sizes.join(", ")
+                )
             }
         }
     }
@@ -212,7 +216,7 @@ pub(super) fn findings(config: &Combination, device: &Device) -> Vec<Finding> {
         run(Check::Finite, &|| {
             engine::finite(&encoding, device)?;
             engine::finite(&build(config, 7, device)?, device)
-                .map_err(|found| format!("{found} with its initial parameters"))
+                .map_err(|found| format!("with the initial parameters: {found}"))
         }),
         run(Check::FiniteAfterTraining, &|| trained::finite(config, device)),
         optional(Check::EqualsReference, &|| {

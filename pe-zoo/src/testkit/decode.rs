@@ -34,14 +34,16 @@ pub(super) fn decodes_as_full_pass(encoding: &dyn Hooks, device: &Device) -> Out
         for start in (0..tokens).step_by(step) {
             let end = (start + step).min(tokens);
             let range = start..end;
-            let failed =
-                |e: String| format!("{step} token(s) at a time, tokens {start}..{end}: {e}");
+            let failed = |e: String| {
+                format!("decoding in steps of {step}, tokens {start} to {}: {e}", end - 1)
+            };
             let whole = Positions::contiguous(0, end);
             let at = Positions::contiguous(start, end - start);
             let expected = full_pass(encoding, &problem, &whole, 1, device);
             let expected = numbers(expected.slice_dim(2, range.clone()));
             let output = chunk(encoding, &problem, &at, range.clone(), 1, Some(&mut cache), device);
-            close::compare(&numbers(output), &expected, tolerance).map_err(failed)?;
+            close::compare(&numbers(output), &expected, tolerance)
+                .map_err(|e| failed(format!("attention output: {e}")))?;
             let expected = embedded(encoding, &problem, &whole, device).slice_dim(1, range);
             let embedding = numbers(embedded(encoding, &problem, &at, device));
             close::compare(&embedding, &numbers(expected), F32_REORDERED)
@@ -63,8 +65,11 @@ fn fixes_heads_alike(encoding: &dyn Hooks, problem: &Problem, device: &Device) -
     for head in 0..DIMS.heads {
         let of_head = |u: &Tensor<4>| u.clone().slice_dim(1, head..head + 1);
         let (_, alone) = encoding.transform_qk(q.clone(), of_head(&k), &ctx);
-        close::compare(&numbers(alone), &numbers(of_head(&all)), F32_REORDERED)
-            .map_err(|e| format!("fixed keys of head {head} alone: {e}"))?;
+        close::compare(&numbers(alone), &numbers(of_head(&all)), F32_REORDERED).map_err(|e| {
+            format!(
+                "keys of head {head} (counted from 0), transformed without the other heads: {e}"
+            )
+        })?;
     }
     Ok(())
 }

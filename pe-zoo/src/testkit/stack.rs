@@ -183,7 +183,10 @@ fn equals(encoding: &Combined, reference: &dyn ScalarReference, device: &Device)
             let actual = outputs.into_iter().flat_map(numbers).collect::<Vec<_>>();
             within(close::compare(&actual, &expected, F32).map_err(|e| {
                 let engine = engine.id();
-                format!("{engine} engine, batch {batch}, {tokens} tokens, shift {shift}: {e}")
+                format!(
+                    "attention outputs of the {engine} engine, batch size {batch}, {tokens} tokens, positions \
+                     from {shift} on: {e}"
+                )
             }))?;
         }
     }
@@ -207,9 +210,12 @@ pub(super) fn decodes_as_full_pass(config: &Combination, device: &Device) -> Out
                 rows.flat_map(numbers).collect::<Vec<_>>()
             };
             let same = close::compare(&rows(&decoded), &rows(&expected), F32_REORDERED);
-            within(
-                same.map_err(|e| format!("{step} token(s) at a time, tokens {start}..{end}: {e}")),
-            )?;
+            within(same.map_err(|e| {
+                format!(
+                    "decoding in steps of {step}, attention outputs of tokens {start} to {}: {e}",
+                    end - 1
+                )
+            }))?;
         }
     }
     Ok(())
@@ -238,7 +244,8 @@ pub(super) fn causal(config: &Combination, device: &Device) -> Outcome {
     let moved = before(&stack).into_iter().zip(before(&changed)).position(|(a, b)| a != b);
     match moved {
         Some(index) => within(Err(format!(
-            "changing token {CHANGED} changed an earlier output of layer {index}"
+            "an output of layer {index} (counted from 0) before position {CHANGED} changed when the token there was \
+             replaced"
         ))),
         None => Ok(()),
     }
@@ -258,7 +265,12 @@ pub(super) fn batch_independent(config: &Combination, device: &Device) -> Outcom
         let together = numbers(together.slice_dim(0, 1..2));
         within(
             close::compare(&together, &numbers(alone), F32_REORDERED)
-                .map_err(|e| format!("layer {index}: {e}")),
+                .map_err(|e| {
+                    format!(
+                        "outputs of layer {index} (counted from 0) for the second sequence in a batch of two, compared \
+                         with this sequence alone: {e}"
+                    )
+                }),
         )?;
     }
     Ok(())

@@ -89,7 +89,7 @@ impl PositionEncoding for Fox {
     const CARD: Card = Card {
         id: "fox",
         label: "FoX",
-        summary: "Adds to each logit the logarithms of the forget gates of the tokens in between.",
+        summary: "Adds to each logit the sum of the log forget gates of the tokens in between.",
         parameters: "L (C H + H)",
         paper: "Lin et al. 2025",
         url: "https://arxiv.org/abs/2503.02130",

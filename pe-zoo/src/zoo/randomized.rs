@@ -165,7 +165,7 @@ impl PositionEncoding for Randomized {
     const CARD: Card = Card {
         id: "randomized",
         label: "Randomized",
-        summary: "Gives tokens random positions, in order, from a range longer than any sequence.",
+        summary: "Gives tokens random positions, in ascending order, from a range longer than any sequence.",
         parameters: "0",
         paper: "Ruoss et al. 2023",
         url: "https://arxiv.org/abs/2305.16843",

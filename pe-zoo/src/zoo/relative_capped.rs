@@ -52,7 +52,7 @@ impl PositionEncoding for RelativeCapped {
     const CARD: Card = Card {
         id: "relative-capped",
         label: "Relative, capped",
-        summary: "Like relative, but all distances beyond a limit share the last learned vector.",
+        summary: "Like relative positions, but all distances beyond a limit share the last learned vector.",
         parameters: "D max_distance",
         paper: "Golovneva et al. 2024",
         url: "https://arxiv.org/abs/2405.18719",

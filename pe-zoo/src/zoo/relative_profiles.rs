@@ -106,7 +106,7 @@ impl PositionEncoding for RelativeProfiles {
     const CARD: Card = Card {
         id: "relative-profiles",
         label: "Relative profiles",
-        summary: "Adds learned functions of the distance, which each token mixes for its row.",
+        summary: "Adds to the logits learned functions of the distance, weighted by each query token.",
         parameters: "L profiles (C H + H + max_distance)",
         paper: "Thinking Machines Lab 2026",
         url: "https://github.com/huggingface/transformers",

@@ -57,7 +57,7 @@ impl PositionEncoding for AttentionWindow {
     const CARD: Card = Card {
         id: "window",
         label: "Window",
-        summary: "Hides all tokens from a row except those at the nearest positions.",
+        summary: "Lets each query attend only to the tokens at the nearest positions.",
         parameters: "0",
         paper: "Beltagy et al. 2020",
         url: "https://arxiv.org/abs/2004.05150",
@@ -65,7 +65,13 @@ impl PositionEncoding for AttentionWindow {
 
     fn check(settings: &WindowConfig, _: &Dims) -> Result<(), PeError> {
         let size = settings.size;
-        PeError::require(size > 0, Self::CARD.id, "size", size, "at least 1, the row's own token")
+        PeError::require(
+            size > 0,
+            Self::CARD.id,
+            "size",
+            size,
+            "at least 1, because each token attends to itself",
+        )
     }
 
     fn build(

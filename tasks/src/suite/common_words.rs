@@ -86,7 +86,13 @@ impl Generator for CommonWordsConfig {
 
     fn check(&self) -> Result<(), TaskError> {
         check_setting(Self::META, "words", self.words, &(2..=1 << 16))?;
-        check_between(Self::META, "common", self.common, &(1..=self.words), "the setting words")?;
+        check_between(
+            Self::META,
+            "common",
+            self.common,
+            &(1..=self.words),
+            "the value of `words`",
+        )?;
         let most = (MAX_LEN - self.asking_tokens()) / self.common as usize;
         let range = 2..=most.min(1 << 16) as u32;
         let why = "so that the common words fit into some length";

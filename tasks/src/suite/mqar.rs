@@ -137,7 +137,7 @@ impl Generator for MqarConfig {
     fn check(&self) -> Result<(), TaskError> {
         check_setting(Self::META, "vocab", self.vocab, &(4..=1 << 17))?;
         let keys = self.first_value() - 1;
-        let why = format!("the keys that vocab {} has", self.vocab);
+        let why = format!("the number of keys with vocab = {}", self.vocab);
         check_between(Self::META, "pairs", self.pairs, &(1..=keys), &why)
     }
 
@@ -331,7 +331,7 @@ pub(crate) mod tests {
         assert_eq!(said(4, 3), "mqar: vocab is 3, must be between 4 and 131072");
         assert_eq!(
             said(5, 10),
-            "mqar: pairs is 5, must be between 1 and 4, the keys that vocab 10 has"
+            "mqar: pairs is 5, must be between 1 and 4, the number of keys with vocab = 10"
         );
         assert!(said(0, 10).contains("pairs is 0"));
         let task = MqarConfig::default().build().unwrap();

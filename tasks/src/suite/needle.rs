@@ -87,9 +87,15 @@ impl Generator for NeedleConfig {
     fn check(&self) -> Result<(), TaskError> {
         check_setting(Self::META, "digits", self.digits, &(1..=18))?;
         check_setting(Self::META, "names", self.names, &(2..=1 << 16))?;
-        check_between(Self::META, "needles", self.needles, &(1..=self.names), "the setting names")?;
+        check_between(
+            Self::META,
+            "needles",
+            self.needles,
+            &(1..=self.names),
+            "the value of `names`",
+        )?;
         let range = 1..=self.needles;
-        check_between(Self::META, "queries", self.queries, &range, "the setting needles")
+        check_between(Self::META, "queries", self.queries, &range, "the value of `needles`")
     }
 
     fn vocabulary(&self) -> Vec<TokenGroup> {

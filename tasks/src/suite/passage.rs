@@ -117,7 +117,7 @@ impl Generator for PassageConfig {
         check_setting(Self::META, "words", self.words, &(1..=1 << 16))?;
         check_setting(Self::META, "max_words", self.max_words, &(1..=1024))?;
         let range = 1..=self.max_words;
-        check_between(Self::META, "min_words", self.min_words, &range, "the setting max_words")?;
+        check_between(Self::META, "min_words", self.min_words, &range, "the value of `max_words`")?;
         check_setting(Self::META, "sentences", self.sentences, &(1..=1024))?;
         self.numbers().check(Self::META)
     }

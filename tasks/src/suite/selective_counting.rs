@@ -5,8 +5,9 @@
 //!
 //! ## Predicted order
 //! CoPE, which counts what its gates select, before all others in distribution. At twice the length a replication finds
-//! no gain: RoPE answers 93.2% right at 1024 tokens, the trained length, and 45.2% at 2048; CoPE answers 94.8% and
-//! 45.6%. In the replication each number is one token, and most numbers at 2048 never occurred in training.
+//! no gain: the share of correct answers of RoPE is 93.2% at 1024 tokens, the trained length, and 45.2% at 2048 tokens.
+//! CoPE has 94.8% and 45.6%. In the replication each number is one token, and most numbers at 2048 never occurred in
+//! training.
 //!
 //! ## Definition
 //! `count A and B | ... ? n`: `targets` classes, uniform in `min_targets ..= max_targets` and all different; then
@@ -206,15 +207,15 @@ impl Generator for SelectiveCountingConfig {
         check_setting(Self::META, "max_count", self.max_count, &(1..=1 << 16))?;
         let (most, why) = match self.answer {
             NumberFormat::Number => {
-                (self.noise.min(self.max_count), "the smaller of noise and max_count")
+                (self.noise.min(self.max_count), "the smaller of `noise` and `max_count`")
             }
-            NumberFormat::Digits => (0, "digits have separate tokens"),
+            NumberFormat::Digits => (0, "because digits have separate tokens"),
         };
         check_between(Self::META, "shared_tokens", self.shared_tokens, &(0..=most), why)?;
         let Self { classes, min_targets, max_targets, .. } = *self;
-        let why = "the setting classes";
+        let why = "the value of `classes`";
         check_between(Self::META, "max_targets", max_targets, &(1..=classes), why)?;
-        let why = "the setting max_targets";
+        let why = "the value of `max_targets`";
         check_between(Self::META, "min_targets", min_targets, &(1..=max_targets), why)?;
         let Some(min_len) = self.min_len else { return Ok(()) };
         check_setting(Self::META, "min_len", min_len, &(self.shortest()..=MAX_LEN))
@@ -234,7 +235,7 @@ impl Generator for SelectiveCountingConfig {
         let Self { classes, max_targets, object_rate, answer, max_count, .. } = *self;
         let overhead = self.overhead(max_targets as usize, len);
         let shortest = self.shortest();
-        let why = "the longest instruction, one token, the answer";
+        let why = "the minimum fits the longest instruction, one token and the answer";
         check_range(Self::META, len, shortest, why)?;
         check_range(Self::META, len, self.min_len.unwrap_or(shortest), "min_len sets the minimum")?;
         let rate = object_rate * f64::from(max_targets) / f64::from(classes);
@@ -244,8 +245,8 @@ impl Generator for SelectiveCountingConfig {
         }
         let most = (f64::from(max_count) / rate) as usize + overhead;
         let expected = format!(
-            "at most {most} tokens, beyond which the usual count is above max_count \
-             {max_count}; raise max_count or use answer = \"digits\""
+            "at most {most} tokens, because the expected count in longer sequences is above max_count, \
+             {max_count}; raise max_count, or set answer = \"digits\""
         );
         Err(invalid_len(Self::META, len, expected))
     }

@@ -98,7 +98,13 @@ impl Generator for VariableTrackingConfig {
     fn check(&self) -> Result<(), TaskError> {
         check_setting(Self::META, "values", self.values, &(1..=1 << 16))?;
         check_setting(Self::META, "hops", self.hops, &(1..=1024))?;
-        check_between(Self::META, "chains", self.chains, &(1..=self.values), "the setting values")?;
+        check_between(
+            Self::META,
+            "chains",
+            self.chains,
+            &(1..=self.values),
+            "the value of `values`",
+        )?;
         let needed = u64::from(self.chains) * u64::from(self.hops + 1);
         if (needed..=1 << 16).contains(&self.names.into()) {
             return Ok(());

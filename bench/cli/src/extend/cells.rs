@@ -56,7 +56,7 @@ impl ExtendSweep {
             CellEvent::Run(RunEvent::Resumed { step, .. }) => {
                 say(&format!("{name}: resumes after step {step}"));
             }
-            CellEvent::Held { by } => say(&format!("{name}: held by {by}")),
+            CellEvent::Held { by } => say(&format!("{name}: is run by {by}")),
             CellEvent::Interrupted => say(&format!("{name}: interrupted")),
             CellEvent::Lost => complain(&format!("{name}: taken over by another process")),
             CellEvent::Run(RunEvent::Trouble(text)) => complain(&format!("{name}: {text}")),

@@ -165,8 +165,8 @@ impl InspectedCell<'_> {
         }
         let _ = write!(
             out,
-            "<p>Sample {} of {}, cell <code>{}</code>, seed {}. The token of a row attends to the tokens of the \
-             columns up to its own. Rows with orange names predict a scored token.",
+            "<p>Sample {} of {}, cell <code>{}</code>, seed {}. Each row shows how one token attends to the \
+             tokens before it and to itself, which are the columns. Rows with orange names predict a scored token.",
             self.index,
             escape(self.split),
             escape(self.key),

@@ -61,8 +61,9 @@ pub(super) fn weights(source: &Path, out: &Path, summary: &mut MergeSummary) -> 
             if there.status == Status::Done {
                 if is_done && !is_same {
                     let text = format!(
-                        "weights {}: the hash differs from that of the first folder",
-                        settings.display()
+                        "{}: the weights differ from the weights of {}, which are kept",
+                        settings.display(),
+                        to.display()
                     );
                     summary.differences.push(text);
                 }

@@ -11,7 +11,7 @@ use records::store::RecordError;
 use super::RunRequest;
 use crate::conflict;
 use crate::folders;
-use crate::out::complain;
+use crate::out::{complain, counted};
 use sweep::{SweepCells, SweepPlan};
 use train::suite::{self, Overrides};
 
@@ -77,9 +77,9 @@ pub(super) fn notes(run: &[RunRecord], kept: &[RunRecord]) -> Vec<String> {
      -> BTreeSet<String> { records.iter().map(get).collect() };
     let encodings = distinct(kept, &|r| r.encoding.name.clone());
     let mut notes = vec![format!(
-        "the report includes {} earlier records of {} other encodings, which were not run again",
-        kept.len(),
-        encodings.len()
+        "the report includes {} of {}; this run does not repeat them",
+        counted(kept.len(), "earlier record"),
+        counted(encodings.len(), "other encoding")
     )];
     let mut differ = |what: &str, so: &str, get: &dyn Fn(&RunRecord) -> String| {
         let (here, there) = (distinct(run, get), distinct(kept, get));

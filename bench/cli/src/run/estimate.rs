@@ -135,13 +135,13 @@ pub(super) fn print(
         "workload",
         "encoding",
         "cells",
-        "kept",
+        "records",
         "parameters",
         "training of one cell",
         "estimate, all cells",
     ]);
     // In the order in which a narrow terminal drops them.
-    let spare = ["kept", "training of one cell", "parameters"];
+    let spare = ["records", "training of one cell", "parameters"];
     TerminalTable { heads, rows, spare: &spare, numbers: false }.say();
     let shard = if own.len() == plan.cells.len() {
         String::new()
@@ -149,8 +149,8 @@ pub(super) fn print(
         format!(" of {} (shard {})", plan.cells.len(), options.shard)
     };
     say(&format!(
-        "{}{shard}; training takes at most about {} in total, or {} with {} in parallel, because cells that solve \
-         their task stop early; evaluation is not included",
+        "{}{shard}; training takes about {} in total, or {} with {} in parallel, and less if cells solve their task \
+         and stop early. The times do not include evaluation.",
         counted(own.len(), "cell"),
         clock(total),
         clock(total / options.jobs as f64),

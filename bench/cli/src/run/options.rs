@@ -70,10 +70,10 @@ pub(crate) struct SweepArgs {
     pub(crate) force: bool,
     /// Run again the cells that ended with this status; may be repeated or separated by commas.
     ///
-    /// By default a cell with a record is not run again, whatever its status; only interrupted cells are
-    /// resumed. Cells that timed out or ran out of memory resume from their last checkpoint and need a
-    /// larger budget. With `damaged`, an unreadable record is renamed to KEY.json.damaged and its cell
-    /// is run again.
+    /// By default a cell with a record is not run again, whatever its status; only interrupted cells are resumed.
+    /// Cells that timed out or ran out of memory resume from their last checkpoint, and need a larger --cell-seconds
+    /// or --cell-memory, or a larger budget in the suite. With `damaged`, an unreadable record is renamed to
+    /// KEY.json.damaged and its cell is run again.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "STATUS")]
     pub(crate) retry: Vec<Retry>,
     /// With --retry, run again only cells that started before this time (RFC 3339 in UTC). Cluster scripts pass this
@@ -107,8 +107,8 @@ pub(crate) struct SweepArgs {
     /// Memory limit of a cell, such as 4GiB; overrides the suite's budget. Linux only.
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) cell_memory: Option<u64>,
-    /// Weights to keep in the folder `weights` of the results; `inspect`, `eval`, `export` and other commands read
-    /// them. Default: the last weights, if the weights of all cells together take at most 2 GiB.
+    /// Weights to save in the folder `weights` of the results; `inspect`, `eval`, `export` and other commands read
+    /// them. Default: the last weights, if the weights of all cells together take at most 2 GiB, otherwise none.
     #[arg(long, value_enum, value_name = "WHICH")]
     pub(crate) keep_weights: Option<KeepWeights>,
     /// Do not wait at the end for cells that other `pe-bench` processes are running: list these cells and exit.

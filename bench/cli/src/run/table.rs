@@ -86,7 +86,7 @@ impl<'a> ProgressTable<'a> {
             held: Vec::new(),
         };
         table.say(&format!(
-            "{}, {} of them kept from earlier runs; at most {jobs} run in parallel",
+            "{}, {} of them with a record from an earlier run; at most {jobs} run in parallel",
             counted(plan.cells.len(), "cell"),
             finished.len()
         ));
@@ -98,7 +98,7 @@ impl<'a> ProgressTable<'a> {
             workload: "workload",
             encoding: "encoding",
             seed: "seed",
-            inside: "in training",
+            inside: "as trained",
             beyond: "beyond",
             loss: "loss",
             time: "time",
@@ -132,7 +132,7 @@ impl<'a> ProgressTable<'a> {
                     self.held.push(index);
                 }
                 self.forecast.given_up(index);
-                self.note(index, &format!("held by {by}"), &Style::new().dim());
+                self.note(index, &format!("is run by {by}"), &Style::new().dim());
             }
             CellEvent::Ended(record) => {
                 let took = (record.status == Status::Done).then(|| seconds_of(record));
@@ -176,7 +176,7 @@ impl<'a> ProgressTable<'a> {
             .join(", ");
         let held = match self.held.len() {
             0 => String::new(),
-            held => format!(", {held} held by other processes"),
+            held => format!(", {held} run by other processes"),
         };
         let (ended, all) = (self.ended, self.plan.cells.len());
         self.bar.set_prefix(format!("{elapsed}, {left} left, {ended}/{all} cells{held}"));

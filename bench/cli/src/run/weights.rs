@@ -35,14 +35,14 @@ pub(super) fn decide(
     let bytes = bytes(plan);
     let folder = options.weights.results.join("weights");
     let would = if dry_run { "would be " } else { "" };
-    let kept = format!("{would}kept in {} ({})", folder.display(), bytes_text(bytes));
+    let kept = format!("{would}saved in {} ({})", folder.display(), bytes_text(bytes));
     let (keep, text) = match arguments.keep_weights {
-        Some(KeepWeights::None) => (None, "not kept".to_owned()),
+        Some(KeepWeights::None) => (None, "not saved".to_owned()),
         Some(KeepWeights::Last) => (Some(WeightsAt::Last), kept),
         Some(KeepWeights::Best) => (Some(WeightsAt::Best), format!("last and best weights {kept}")),
         None if evaluates_best.is_some() => (
             Some(WeightsAt::Best),
-            format!("last and best weights {kept}; the best ones are evaluated"),
+            format!("last and best weights {kept}; the best weights are evaluated"),
         ),
         None if bytes <= MOST_BYTES => {
             (Some(WeightsAt::Last), format!("{kept}; --keep-weights none does not save weights"))
@@ -50,7 +50,7 @@ pub(super) fn decide(
         None => (
             None,
             format!(
-                "not kept, because they would take {}, more than {}; --keep-weights last saves them",
+                "not saved, because they would take {}, more than {}; --keep-weights last saves them",
                 bytes_text(bytes),
                 bytes_text(MOST_BYTES)
             ),

@@ -63,7 +63,7 @@ fn on_a_full_disk_what_is_finished_is_kept_and_the_rest_goes_on_with_space() {
     };
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
     let said = text(&output);
-    for expected in ["cannot write", "was not kept", "run the same command again"] {
+    for expected in ["cannot write", "was not saved", "run the same command again"] {
         assert!(said.contains(expected), "{expected}: {said}");
     }
     let left = files(&out.join("cells"));

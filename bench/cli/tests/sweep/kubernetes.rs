@@ -62,7 +62,7 @@ fn texts_are_quoted_and_shards_follow_the_index() {
 fn wrong_numbers_and_folders_are_refused() {
     for (more, expected) in [
         (&["--mount", "results"][..], "expected an absolute path"),
-        (&["--max", "0"], "0 is not in 1..="),
+        (&["--max", "0"], "expected a whole number from 1 to "),
         (&["--", "--out", "/elsewhere/x"], "is not below /data/results"),
         (&["--", "--seed", "x"], "options of `run` after `--`"),
     ] {

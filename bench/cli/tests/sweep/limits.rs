@@ -78,7 +78,7 @@ fn a_cell_that_no_memory_holds_is_one_record_and_costs_the_sweep_nothing() {
     };
     let dry = limited(&["--dry-run"]);
     assert!(
-        dry.status.success() && text(&dry).contains("2 cells; training takes at most about"),
+        dry.status.success() && text(&dry).contains("2 cells; training takes about"),
         "{}",
         text(&dry)
     );

@@ -118,7 +118,7 @@ fn the_script_asks_for_what_the_cells_need_and_submits_the_report_behind_the_wor
 fn what_every_worker_would_refuse_is_refused_before_the_script() {
     let cluster = Cluster::new(3);
     for (more, expected) in [
-        (&["--data-parallel", "0"][..], "0 is not in 1..="),
+        (&["--data-parallel", "0"][..], "expected a whole number from 1 to "),
         (&["--data-parallel", "3"], "micro-batches"),
         (&["--devices", "0-7", "--data-parallel", "3"], "a multiple of --data-parallel 3"),
         (&["--keep-weights", "best"], "no validations"),
@@ -227,7 +227,7 @@ fn hostile_texts_stay_words_and_wrong_options_are_refused() {
     for (arguments, expected) in [
         (&["--gres", "gpu:1\n#SBATCH --x"][..], "cannot be the value of an option"),
         (&["--sbatch", "-A lab"], "is not a long option"),
-        (&["--max", "0"], "0 is not in 1..="),
+        (&["--max", "0"], "expected a whole number from 1 to "),
         (&["--", "--shard", "1/2"], "--shard after `--`: workers set this option themselves"),
         (&["--", "--no-wait"], "--no-wait after `--`"),
         (&["--", "--worker", "1"], "--worker after `--`"),

@@ -10,11 +10,11 @@ use super::items::BenchmarkItem;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum PromptStyle {
-    /// The question alone; the answers are the texts of the options.
+    /// The prompt is the question alone; the answers are the texts of the options.
     #[default]
     Texts,
-    /// A line that names the subject, and the question with its lettered options; the answers are the letters, as in MMLU's
-    /// own evaluation (which has two blanks before the subject).
+    /// The prompt names the subject in its first line and lists the options with letters; the answers are the
+    /// letters. MMLU's own evaluation has the same prompt, but with two blanks before the subject.
     Letters,
 }
 
@@ -94,8 +94,8 @@ impl Shots<'_> {
         let examples = self.items.iter().filter(fits).take(self.count).collect::<Vec<_>>();
         anyhow::ensure!(
             examples.len() == self.count,
-            "{} examples are requested, but the file of examples has {}{} besides the item itself; request fewer \
-             examples, or add examples to the file",
+            "--shots is {}, expected at most {}, the number of examples{} without the item itself in the file of \
+             --examples; choose a smaller --shots, or add examples to the file",
             self.count,
             examples.len(),
             subject.map(|subject| format!(" of subject `{subject}`")).unwrap_or_default()
@@ -139,7 +139,7 @@ mod tests {
         let items = [item(None, "1?"), item(None, "2?")];
         let before = |count| Shots { items: &items, count }.before(&items[0], PromptStyle::Texts);
         assert_eq!(before(1).unwrap(), "Question: 2?\nAnswer: two\n\n");
-        assert!(before(2).unwrap_err().to_string().contains("has 1 besides the item itself"));
+        assert!(before(2).unwrap_err().to_string().contains("--shots is 2, expected at most 1"));
     }
 
     #[test]

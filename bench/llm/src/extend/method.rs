@@ -33,18 +33,20 @@ pub enum Method {
     Ntk,
     /// Dynamic NTK scaling: the base is raised according to the length of each sequence.
     Dynamic,
-    /// YaRN: low frequencies are divided by `s`, high ones kept.
+    /// YaRN: low frequencies are divided by `s`, high frequencies are not modified.
     Yarn,
     /// The base is multiplied by 100, independent of `s`.
     Theta,
     /// Clipped RoPE: the slowest frequencies are reduced, the last to 0, independent of `s`.
     Clipped,
-    /// SelfExtend: distances beyond a quarter of the trained length are those of groups of positions, as large as `s` needs.
+    /// SelfExtend: for distances beyond a quarter of the trained length, groups of consecutive positions share a number.
+    /// A group is just large enough that at `s` times the trained length no distance exceeds the trained length.
     SelfExtend,
-    /// ReRoPE: distances beyond half of the trained length count as that, independent of `s`.
+    /// ReRoPE: every distance above half of the trained length is replaced by half of the trained length, independent
+    /// of `s`.
     ReRope,
-    /// Dual chunk attention: positions begin again after three quarters of the trained length, and distances to earlier chunks
-    /// stay within it, independent of `s`.
+    /// Dual chunk attention: positions restart in each chunk of three quarters of the trained length, independent of
+    /// `s`. Distances to tokens in other chunks stay below the trained length.
     DualChunk,
 }
 

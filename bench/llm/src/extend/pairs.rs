@@ -84,14 +84,16 @@ impl InputOutput {
             match texts.map(|(alone, both)| TokenizedItem::of(&alone, both, end)) {
                 Ok(Some(item)) => items.push(item),
                 Ok(None) => {
-                    let expected =
-                        "an input and an output whose tokens do not merge with each other"
-                            .to_owned();
-                    return refuse("items", format!("item {}", index + 1), expected);
+                    let value = format!(
+                        "a list in which the tokens of input and output of item {} merge",
+                        index + 1
+                    );
+                    return refuse("items", value, "a list without such items".to_owned());
                 }
                 Err(reason) => {
-                    let expected = format!("texts that the tokenizer accepts: {reason}");
-                    return refuse("items", format!("item {}", index + 1), expected);
+                    let value = format!("a list whose item {} the tokenizer rejects", index + 1);
+                    let expected = format!("a list of texts that the tokenizer accepts: {reason}");
+                    return refuse("items", value, expected);
                 }
             }
         }

@@ -123,8 +123,8 @@ impl Passkey {
 
 /// Error about a tokenizer that the task cannot use.
 fn refused(reason: impl std::fmt::Display) -> TaskError {
-    let (field, value) = ("tokenizer", "the model's".to_owned());
-    let expected = format!("one that accepts the prompt: {reason}");
+    let (field, value) = ("tokenizer", "the tokenizer of the model".to_owned());
+    let expected = format!("a tokenizer that accepts the prompt: {reason}");
     TaskError::InvalidSetting { task: META.id, field, value, expected }
 }
 
@@ -156,7 +156,7 @@ fn numbers(tokens: &dyn ModelTokenizer) -> anyhow::Result<Vec<HiddenNumber>> {
         // The last token of the question may merge with the answer.
         let answer = after(&question, &shortest).len();
         if answer == 0 || answer == shortest.len() {
-            anyhow::bail!("its tokens do not separate a question from its answer");
+            anyhow::bail!("its tokens do not separate the question from the answer");
         }
         Ok(HiddenNumber { digits, shortest, answer })
     };

@@ -71,8 +71,8 @@ impl LongText {
             tokens.encode(text).map_err(|reason| TaskError::InvalidSetting {
                 task: META.id,
                 field: "text",
-                value: "this text".to_owned(),
-                expected: format!("one that the model's tokenizer accepts: {reason}"),
+                value: "rejected by the model's tokenizer".to_owned(),
+                expected: format!("a text that the tokenizer accepts: {reason}"),
             })
         };
         let kept = text(Part::Validation);

@@ -57,7 +57,7 @@ impl ExtendCell<'_> {
         let kept = KeptTraining::read(&path)?.with_context(|| {
             let (name, path) = (&self.variant.name, path.display());
             format!(
-                "the weights of `{name}` were not kept: {path} does not exist; repeat the command with --force, which \
+                "the weights of `{name}` were not saved: {path} does not exist; repeat the command with --force, which \
                  tunes the model again"
             )
         })?;

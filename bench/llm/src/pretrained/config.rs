@@ -289,7 +289,11 @@ impl ConfigFile {
             return refuse(field, "true".to_owned(), "false");
         }
         match &self.quantization_config {
-            Some(how) => refuse("quantization_config", how.to_string(), "none: plain weights"),
+            Some(how) => refuse(
+                "quantization_config",
+                how.to_string(),
+                "no value, because only weights without quantization can be read",
+            ),
             None => Ok(()),
         }
     }
@@ -374,7 +378,7 @@ impl ConfigFile {
         };
         match self.sliding_window.or(default).filter(|_| is_used) {
             Some(window) if self.layers(kind).has_window(path)? => {
-                let expected = "at least 1, the token itself, or null";
+                let expected = "at least 1, because each token attends to itself, or null";
                 if window == 0 {
                     return Err(error::unsupported(path, "sliding_window", window, expected));
                 }

@@ -117,7 +117,7 @@ fn check_hash(meta: &ModelMeta, path: &Path) -> Result<()> {
     let sha256 = records::store::hex(&Sha256::digest(bytes));
     ensure!(
         sha256 == meta.sha256,
-        "{} is not the expected file: sha256 is {sha256}, expected {}; the file was not kept",
+        "{} is not the expected file: sha256 is {sha256}, expected {}; the file was not saved",
         path.display(),
         meta.sha256
     );

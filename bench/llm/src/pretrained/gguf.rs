@@ -322,7 +322,12 @@ pub(super) fn kind(value: Option<&Value>) -> String {
         Some(Value::String(text)) => {
             format!("{:?}", text.chars().take(LONGEST_REASON).collect::<String>())
         }
-        Some(other) => format!("{other:?}"),
+        Some(other) => {
+            // `U32(7)` as `7 of type U32`.
+            let text = format!("{other:?}");
+            let parts = text.strip_suffix(')').and_then(|text| text.split_once('('));
+            parts.map_or_else(|| text.clone(), |(kind, value)| format!("{value} of type {kind}"))
+        }
     }
 }
 
@@ -397,6 +402,6 @@ mod tests {
     fn long_values_are_shortened_in_messages() {
         let value = Value::String("x".repeat(1 << 20));
         assert!(kind(Some(&value)).len() < 200);
-        assert_eq!(kind(Some(&Value::U32(7))), "U32(7)");
+        assert_eq!(kind(Some(&Value::U32(7))), "7 of type U32");
     }
 }

@@ -31,7 +31,9 @@ pub(super) fn read(gguf: &Gguf, vocabulary: usize) -> Result<HuggingFace> {
                 GgufValue::String(text) => Ok(text.as_str()),
                 other => {
                     let found = kind(Some(other));
-                    Err(refuse(format!("`{key}` contains {found}, expected only texts")))
+                    Err(refuse(format!(
+                        "`{key}` contains {found}, expected only texts; get the file again"
+                    )))
                 }
             })
             .collect::<Result<Vec<_>, _>>()
@@ -41,7 +43,8 @@ pub(super) fn read(gguf: &Gguf, vocabulary: usize) -> Result<HuggingFace> {
     if tokens.len() > vocabulary {
         let count = tokens.len();
         return Err(refuse(format!(
-            "it has {count} tokens, expected at most {vocabulary}, the model's vocabulary"
+            "it has {count} tokens, expected at most {vocabulary}, the size of the model's vocabulary; get the \
+             file again"
         )));
     }
     let vocab = (0_u32..).zip(&tokens).map(|(id, text)| (*text, id)).collect::<BTreeMap<_, _>>();
@@ -73,7 +76,11 @@ pub(super) fn read(gguf: &Gguf, vocabulary: usize) -> Result<HuggingFace> {
 /// Describes the control and user-defined tokens as `tokenizer.json` does.
 fn added_tokens(tokens: &[&str], kinds: &[GgufValue]) -> Result<Vec<Value>, String> {
     if kinds.len() != tokens.len() {
-        return Err(format!("it has {} tokens, but {} token types", tokens.len(), kinds.len()));
+        return Err(format!(
+            "it has {} tokens, but {} token types; get the file again",
+            tokens.len(),
+            kinds.len()
+        ));
     }
     let kind = |value: &GgufValue| match value {
         GgufValue::I32(kind) => Some(i64::from(*kind)),
@@ -152,8 +159,9 @@ fn post_processor(gguf: &Gguf, tokens: &[&str], splits: Splits) -> Result<Value>
         }
         let id = gguf.optional_number(&format!("tokenizer.ggml.{kind}_token_id"))?;
         let Some((id, text)) = id.and_then(|id| Some((id, *tokens.get(id)?))) else {
-            let reason =
-                format!("it adds a token {place} texts, but has no valid id of this token");
+            let reason = format!(
+                "it adds a token {place} each text, but states no valid id of this token; get the file again"
+            );
             return Err(error::of_tokenizer(gguf.path(), reason));
         };
         Ok(Some((text, id as u32)))

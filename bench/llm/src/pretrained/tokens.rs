@@ -204,7 +204,8 @@ pub(super) fn from_json(path: &Path, text: &str, vocabulary: usize) -> Result<Hu
     let largest = all.chain(around.before.clone()).chain(around.after.clone()).max();
     match largest.filter(|id| *id as usize >= vocabulary) {
         Some(id) => Err(refuse(format!(
-            "it has token {id}, expected fewer than {vocabulary}, the model's vocabulary"
+            "it has token {id}, expected less than {vocabulary}, the size of the model's vocabulary; use the \
+             tokenizer.json of this model"
         ))),
         None => Ok(HuggingFace { tokenizer, around, special: BTreeMap::new() }),
     }

@@ -147,7 +147,7 @@ def overrides(part, hook):
 def choice(name, value, *allowed):
     """Returns the value of a setting if it is allowed."""
     if value not in allowed:
-        raise ValueError(f"{name} is {value!r}, expected {', '.join(map(repr, allowed))}")
+        raise ValueError(f"{name} is {value!r}, expected one of {', '.join(map(repr, allowed))}")
     return value
 
 

@@ -38,7 +38,9 @@ def encoding(
     parts = parse(text)
     if settings:
         if len(parts) > 1:
-            raise ValueError(f"{text!r} has several parts; write {min(settings)!r} in braces")
+            raise ValueError(
+                f"{text!r} has several parts; write the setting {min(settings)!r} in braces after its part"
+            )
         parts[0].settings |= settings
     dims = Dims(heads, head_dim, layers, train_len, max_len or train_len, model_width)
     return Combination(dims, together(parts))
@@ -69,7 +71,9 @@ def flattened(part):
         inner = [flat for inner in part.inner for flat in flattened(inner)]
         return [Part(part.id, part.settings, None), *inner]
     if not kind.brackets or len(part.inner) > 1:
-        raise ValueError(f"`{part.id}` takes no such encoding in brackets; combine with `+`")
+        raise ValueError(
+            f"`{part.id}` does not take this encoding in brackets; use `+`, as `{part.id}+…`"
+        )
     (setting, tag), inner = kind.brackets, part.inner[0]
     return [Part(part.id, {**part.settings, setting: {tag: inner.id, **inner.settings}}, None)]
 
@@ -158,7 +162,7 @@ class Layers(Encoding):
         super().__init__(dims)
         if len(pattern) > dims.layers:
             raise ValueError(
-                f"the pattern is {len(pattern)} layers long, expected at most {dims.layers}"
+                f"the pattern has {len(pattern)} layers, expected at most {dims.layers}, the layers of the model"
             )
         pattern = [together(parse(sum) if isinstance(sum, str) else sum) for sum in pattern]
         if reason := reason_against_layers(pattern, ENCODINGS):

@@ -60,7 +60,8 @@ class Decoder(nn.Module):
                 self._parameters[name] = nn.Parameter(tensor)
         if any(name not in of_encoding for name, _ in self.encoding.named_buffers()):
             raise ValueError(
-                f"`{self.encoding.id}` has random constants, which are not among the weights of a training"
+                f"`{self.encoding.id}` has random constants, which these weights do not contain; load a folder of "
+                "`pe-bench export`, which writes the constants too"
             )
         self.encoding.load_state_dict(of_encoding)
 

@@ -18,24 +18,36 @@ def reason_against(parts):
         if not any(acts(part, hook) for hook in HOOKS):
             return f"`{part.id}` has no effect together with other encodings; leave it out"
         if part.over and all(other.ignores_positions for other in parts if other is not part):
-            return f"`{part.id}` chooses positions, but no other encoding depends on them"
+            return (
+                f"`{part.id}` chooses positions, but no other encoding depends on them; combine it "
+                "with an encoding that does, such as `rope`"
+            )
     for one, other in itertools.permutations(parts, 2):
         both = lambda hook, one=one, other=other: acts(one, hook) and acts(other, hook)
         names = f"`{one.id}` and `{other.id}`"
         if both("positions"):
-            return f"{names} both choose the positions"
+            return f"{names} both choose the positions; keep one of them"
         if one.chooses_real_positions and not takes_real_positions(other):
-            return f"`{one.id}` chooses fractional positions, but `{other.id}` reads whole positions"
+            return (
+                f"`{one.id}` chooses fractional positions, but `{other.id}` reads whole positions; "
+                "keep one of them"
+            )
         if one.changes_content == other.changes_content == "replaced":
-            return f"{names} both replace the products of queries and keys"
+            return f"{names} both replace the products of queries and keys; keep one of them"
         if one.replaces_softmax and acts(other, "weights"):
-            return f"`{one.id}` replaces the softmax, but `{other.id}` adds to its denominator"
+            return (
+                f"`{one.id}` replaces the softmax, but `{other.id}` adds to its denominator; "
+                "keep one of them"
+            )
         if one.distorts_vectors and other.reads_vectors:
-            return f"`{one.id}` changes the vectors that `{other.id}` reads"
+            return f"`{one.id}` changes the vectors that `{other.id}` reads; keep one of them"
         if len({one.changes_content, other.changes_content} - {None}) == 2:
-            return f"{names} both change the products of queries and keys"
+            return f"{names} both change the products of queries and keys; keep one of them"
         if both("transform") and not commute(one.turns, other.turns):
-            return f"{names} both transform queries and keys, and the order matters"
+            return (
+                f"{names} both transform queries and keys, and the order of their transforms matters; "
+                "keep one of them"
+            )
     return None
 
 

@@ -57,7 +57,9 @@ class Tape(Encoding):
         )
         scaling = checked(scaling)
         if depends_on_length(scaling):
-            raise ValueError("scaling depends on the length, expected one that does not")
+            raise ValueError(
+                "scaling depends on the length, expected a scaling that is the same at every length"
+            )
         rotary = Rotary.plain(base, dims.head_dim, dims)
         self.frequencies, self.factor = spectrum(scaling, rotary, dims.train_len)
         self.shift = self.longest_shift(dims, training_shift)

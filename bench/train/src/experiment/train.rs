@@ -58,8 +58,9 @@ impl TrainConfig {
         let micro_batches = self.micro_batches();
         anyhow::ensure!(
             micro_batches.is_multiple_of(devices),
-            "a step has {micro_batches} micro-batches (batch_size {}, micro_batch_size {}), expected a multiple of \
-             {devices}, the number of devices of --data-parallel; set train.micro_batch_size, for instance to {}",
+            "the number of micro-batches in a step is {micro_batches} (batch_size {}, micro_batch_size {}), expected a \
+             multiple of {devices}, the number of devices of --data-parallel; set train.micro_batch_size, for instance \
+             to {}",
             self.batch_size,
             self.at_once(),
             self.batch_size.div_ceil(devices.max(1))

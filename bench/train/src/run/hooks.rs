@@ -151,7 +151,7 @@ impl<'a> RunHooks<'a> {
                 None
             })),
             Reuse::Only => match self.kept(training, at)? {
-                None => bail!("the kept weights {} do not exist", path.display()),
+                None => bail!("the saved weights {} do not exist", path.display()),
                 found => Ok(found),
             },
         }
@@ -188,7 +188,7 @@ impl<'a> RunHooks<'a> {
         match kept::write(&path, model, record, at, step, has_ended) {
             Ok(weights) => Some(weights),
             Err(error) => {
-                self.tell(RunEvent::Trouble(format!("the weights were not kept: {error}")));
+                self.tell(RunEvent::Trouble(format!("the weights were not saved: {error}")));
                 None
             }
         }
@@ -201,7 +201,7 @@ impl<'a> RunHooks<'a> {
         }
         let path = weights_path(&self.weights.results, training, WeightsAt::Best);
         if let Err(error) = kept::finish_best(&path, record, step) {
-            let text = format!("the weights of the best validation were not kept: {error}");
+            let text = format!("the weights of the best validation were not saved: {error}");
             self.tell(RunEvent::Trouble(text));
         }
     }

@@ -221,7 +221,7 @@ pub fn finish_best(path: &Path, record: &RunRecord, step: usize) -> Result<()> {
 const REMEDY: &str = "delete it, and run the cell again with --force";
 
 fn of_settings(error: impl std::fmt::Display) -> anyhow::Error {
-    anyhow!("the settings file of the kept weights: {error}")
+    anyhow!("the settings file of the saved weights: {error}")
 }
 
 /// Error about the tensors of a file of weights.

@@ -172,7 +172,7 @@ fn extended(
     let mut all = fields(name, text).map_err(|error| error.to_string())?;
     if all.contains_key(EXTENDS) {
         return Err(format!(
-            "`{name}` itself extends another suite; extend that other suite instead"
+            "`{name}` itself extends another suite; name that other suite instead"
         ));
     }
     all.retain(|key, _| !OWN.contains(&key.as_str()));

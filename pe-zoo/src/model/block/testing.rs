@@ -33,8 +33,16 @@ const GRADIENT: Tolerance = Tolerance { absolute: 2e-4, ..DERIVATIVE };
 const TRIED: usize = 5;
 
 /// Names and shapes of the inputs of a block's attention.
-const INPUTS: [&str; 8] =
-    ["x", "norm", "qkv", "query gains", "key gains", "gate", "gate bias", "out"];
+const INPUTS: [&str; 8] = [
+    "layer inputs",
+    "gains of the normalisation",
+    "projection of queries, keys and values",
+    "gains of queries",
+    "gains of keys",
+    "projection of the gate",
+    "bias of the gate",
+    "projection of the output",
+];
 
 /// Compares the output of a block's attention under an encoding with its formulas, and the gradients with central differences
 /// of these, in both engines; `None` if the encoding has no scalar reference. The encoding has the sizes of the probes, and
@@ -68,7 +76,7 @@ pub(crate) fn equals_formulas(encoding: &Combined, device: &Device) -> Option<Re
         [Engine::Reference, Engine::best(device)].into_iter().try_for_each(|engine| {
             case.agrees(engine, device).map_err(|found| {
                 format!(
-                    "{} engine, qk_norm {qk_norm:?}, output_gate {output_gate}: {found}",
+                    "qk_norm = {qk_norm:?} and output_gate = {output_gate} under [model], {} engine: {found}",
                     engine.id()
                 )
             })
@@ -121,11 +129,12 @@ impl<'a> Case<'a> {
     /// Compares the block of the model with the formulas.
     fn agrees(&self, engine: Engine, device: &Device) -> Result<(), String> {
         let ModelPass { output, gradients } = self.by_model(engine, device);
-        close::compare(&output, &self.by_formula(&self.inputs), F32)?;
+        close::compare(&output, &self.by_formula(&self.inputs), F32)
+            .map_err(|found| format!("output: {found}"))?;
         for (at, name) in INPUTS.iter().enumerate() {
             let count = self.inputs[at].len();
             if gradients[at].len() != count {
-                return Err(format!("{name} get no gradient"));
+                return Err(format!("{name}: no gradient"));
             }
             for entry in (0..count).step_by((count / TRIED).max(1)) {
                 let moved = |by: f64| {
@@ -135,8 +144,13 @@ impl<'a> Case<'a> {
                 };
                 let difference =
                     (moved(DERIVATIVE_STEP) - moved(-DERIVATIVE_STEP)) / (2.0 * DERIVATIVE_STEP);
-                close::compare(&[gradients[at][entry]], &[difference], GRADIENT)
-                    .map_err(|found| format!("{name}, entry {entry}: {found}"))?;
+                close::compare_one(gradients[at][entry], difference, GRADIENT).map_err(
+                    |found| {
+                        format!(
+                            "{name}: element {entry} (counted from 0) of the gradient is {found}"
+                        )
+                    },
+                )?;
             }
         }
         Ok(())

@@ -40,7 +40,10 @@ pub(in crate::testkit) fn engines_agree(config: &Combination, device: &Device) -
             let largest = reference.iter().fold(LEAST, |largest, x| largest.max(x.abs()));
             let part = |values: &[f64]| values.iter().map(|x| x / largest).collect::<Vec<_>>();
             close::compare(&part(fused), &part(reference), PART).map_err(|e| {
-                format!("{name}, batch {batch}, {tokens} tokens: {e} (parts of {largest:e})")
+                format!(
+                    "{name}, batch size {batch}, {tokens} tokens, fused engine compared with reference engine, both \
+                     divided by {largest:e}: {e}"
+                )
             })?;
         }
     }
@@ -65,7 +68,10 @@ fn through(
             ..LayerInput::new(index, at, &x, [q.clone(), k.clone(), v.clone()], &carried)
         };
         let output = layer(encoding, input, None, Weights::Drop);
-        found.push((format!("output of layer {index}"), numbers(output.output.clone())));
+        found.push((
+            format!("output of layer {index} (counted from 0)"),
+            numbers(output.output.clone()),
+        ));
         loss = loss + weighted(output.output);
         carried = encoding.update(output.carried, index, Update::FeedForward(&x));
     }
@@ -102,7 +108,7 @@ struct Parameters<'a> {
 
 impl ModuleVisitor for Parameters<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let name = format!("gradient of parameter {}", self.seen);
+        let name = format!("gradient of parameter {} (counted from 0)", self.seen);
         self.seen += 1;
         self.found.extend(param.val().grad(self.grads).map(|grad| (name, numbers(grad))));
     }

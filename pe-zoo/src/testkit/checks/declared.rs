@@ -26,11 +26,11 @@ pub(super) fn length(encoding: &Combined, config: &Combination, device: &Device)
         let output = numbers(full_pass(encoding, &problem, at, 0, device));
         let embedding = numbers(embedded(encoding, &problem, at, device));
         let finite = output.iter().chain(&embedding).all(|x| x.is_finite());
-        finite.then_some(()).ok_or_else(|| format!("not finite {place}"))
+        finite.then_some(()).ok_or_else(|| format!("an output or embedding is not finite {place}"))
     };
     let Some(limit) = encoding.max_len() else {
         let far = 8 * DIMS.train_len;
-        finite(&Positions::contiguous(0, far), "at 8 times the length")?;
+        finite(&Positions::contiguous(0, far), "at 8 times the training length")?;
         let last = Positions::contiguous(0, TOKENS).shifted(far - TOKENS);
         return encoding.reference().map_or(Ok(()), |reference| {
             engine::equals_reference_at(encoding, reference, &DIMS, &last, device)
@@ -39,11 +39,15 @@ pub(super) fn length(encoding: &Combined, config: &Combination, device: &Device)
     };
     let tokens = TOKENS.min(limit);
     let last = Positions::contiguous(0, tokens).shifted(limit - tokens);
-    check_limit(encoding, id, &last).map_err(|error| format!("at its limit: {error}"))?;
+    check_limit(encoding, id, &last).map_err(|error| {
+        format!("`max_len` is {limit}, but a smaller position is refused: {error}")
+    })?;
     if check_limit(encoding, id, &last.shifted(1)).is_ok() {
-        return Err(format!("`max_len` is {limit}, but position {limit} is accepted"));
+        return Err(format!(
+            "`max_len` is {limit}, but position {limit} is accepted, expected an error"
+        ));
     }
-    finite(&last, "at its limit")
+    finite(&last, "at the largest position that `max_len` allows")
 }
 
 /// Checks that there are as many positions as tokens, that they are within range, and that the same
@@ -58,12 +62,17 @@ pub(super) fn positions(encoding: &dyn Hooks, config: &Combination) -> Outcome {
         let tokens = cached_tokens + new_tokens;
         if (at.cols().len(), at.first_row()) != (tokens, cached_tokens) {
             return Err(format!(
-                "{} positions for {tokens} tokens, expected one per token",
-                at.cols().len()
+                "{} positions with the first new token at index {}, expected {tokens} positions with index \
+                 {cached_tokens}",
+                at.cols().len(),
+                at.first_row()
             ));
         }
         if at.len() > longest {
-            return Err(format!("position {}, expected less than {longest}", at.len() - 1));
+            return Err(format!(
+                "the largest position is {}, expected less than {longest}",
+                at.len() - 1
+            ));
         }
         Ok(at)
     };
@@ -82,7 +91,10 @@ pub(super) fn round_trip(config: &EncodingConfig) -> Outcome {
     let written = config.fields().clone();
     let read = config.reread(written.clone()).map_err(|error| error.to_string())?;
     read.same_settings(config).then_some(()).ok_or_else(|| {
-        format!("{} was read as {read:?}, expected {config:?}", Value::Object(written))
+        format!(
+            "the settings {} were read back as {read:?}, expected {config:?}",
+            Value::Object(written)
+        )
     })
 }
 
@@ -92,11 +104,11 @@ pub(super) fn unknown_refused(config: &EncodingConfig) -> Outcome {
     let mut written = config.fields().clone();
     written.insert(UNKNOWN.to_owned(), Value::from(1));
     match config.reread(written) {
-        Ok(_) => Err(format!("`{UNKNOWN}` was accepted")),
+        Ok(_) => Err(format!("the unknown setting `{UNKNOWN}` was accepted, expected an error")),
         Err(error) if error.to_string().contains(UNKNOWN) => Ok(()),
-        Err(error) => {
-            Err(format!("`{UNKNOWN}` was refused by an error that does not name it: {error}"))
-        }
+        Err(error) => Err(format!(
+            "the error about the unknown setting `{UNKNOWN}` does not name it: {error}"
+        )),
     }
 }
 
@@ -104,7 +116,9 @@ pub(super) fn unknown_refused(config: &EncodingConfig) -> Outcome {
 pub(super) fn parameters(encoding: &Combined, config: &Combination) -> Option<Outcome> {
     let (built, formula) = (encoding.num_params(), config.param_count(&dims(config))?);
     let equal = (built == formula).then_some(());
-    Some(equal.ok_or_else(|| format!("{built} parameters built, the formula gives {formula}")))
+    Some(equal.ok_or_else(|| {
+        format!("the encoding has {built} parameters, but `param_count` gives {formula}")
+    }))
 }
 
 /// Compares the products counted in a pass through all layers, minus those of a model without any
@@ -132,9 +146,12 @@ fn counted_macs(config: &Combination, device: &Device) -> Outcome {
         let expected = plain + config.cost(&dims, len).map_or(0, |cost| cost.macs());
         if counted != expected {
             return Err(format!(
-                "{counted} multiply-accumulates over {len} tokens in {} layers of width {} with {} heads, \
-                 but the formula gives {expected} ({plain} of them are those of a model without an encoding)",
-                dims.layers, dims.width, dims.heads
+                "counted {counted} multiply-accumulates over {len} tokens in {} layers of width {} with {} heads, \
+                 expected {expected}: {plain} of a model without an encoding, and {} from `cost`",
+                dims.layers,
+                dims.width,
+                dims.heads,
+                expected - plain
             ));
         }
     }

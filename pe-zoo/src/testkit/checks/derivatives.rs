@@ -47,9 +47,10 @@ impl ModuleVisitor for Present<'_> {
         let values = numbers(grad);
         if values.iter().any(|g| !g.is_finite()) {
             self.found
-                .push(format!("a parameter of shape {shape:?} gets a gradient that is not finite"));
+                .push(format!("the gradient of a parameter of shape {shape:?} is not finite"));
         } else if values.iter().all(|g| *g == 0.0) {
-            self.found.push(format!("a parameter of shape {shape:?} gets a gradient of zero"));
+            self.found
+                .push(format!("the gradient of a parameter of shape {shape:?} is zero everywhere"));
         }
     }
 }
@@ -215,15 +216,17 @@ impl Differences {
         for (name, gradient) in &slopes.inputs {
             for entry in entries(gradient.len()) {
                 let difference = self.input(&input, name, entry);
-                close::compare(&[gradient[entry]], &[difference], DERIVATIVE)
-                    .map_err(|e| format!("{name}, entry {entry}: {e}"))?;
+                close::compare_one(gradient[entry], difference, DERIVATIVE).map_err(|e| {
+                    format!("gradient of {name}: element {entry} (counted from 0) is {e}")
+                })?;
             }
         }
         for (index, gradient) in slopes.parameters.iter().enumerate() {
             for entry in entries(gradient.len()) {
                 let difference = self.parameter(&input, index, entry);
-                close::compare(&[gradient[entry]], &[difference], DERIVATIVE)
-                    .map_err(|e| format!("parameter {index}, entry {entry}: {e}"))?;
+                close::compare_one(gradient[entry], difference, DERIVATIVE).map_err(|e| {
+                    format!("gradient of parameter {index}: element {entry} is {e} (both counted from 0)")
+                })?;
             }
         }
         Ok(())
@@ -260,8 +263,9 @@ impl ModuleMapper for Settler<'_> {
             *value = elsewhere.into_iter().find(|x| differentiable(*x)).unwrap_or(*value);
         }
         if let Some(value) = wrong(&values) {
-            self.found =
-                Some(format!("parameter {parameter} has no derivative at {value} nor near it"));
+            self.found = Some(format!(
+                "the loss has no derivative at the value {value} of parameter {parameter} (counted from 0), nor near it"
+            ));
         }
         param.map(|tensor| {
             let (shape, device) = (tensor.dims(), tensor.device());

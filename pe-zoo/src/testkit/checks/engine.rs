@@ -24,7 +24,10 @@ fn each_size(
         let at = Positions::contiguous(0, tokens).shifted(shift);
         for index in 0..layers {
             check(&problem, &at, index).map_err(|e| {
-                format!("layer {index}, batch {batch}, {tokens} tokens, shift {shift}: {e}")
+                format!(
+                    "layer {index} (counted from 0), batch size {batch}, {tokens} tokens, positions from {shift} \
+                     on: {e}"
+                )
             })?;
         }
     }
@@ -49,8 +52,9 @@ pub(super) fn shapes(encoding: &Combined, device: &Device) -> Outcome {
             let [b, h, t, _any] = tensor.dims();
             if b != batch || t != tokens || (h != 1 && h != DIMS.heads) {
                 return Err(format!(
-                    "state of shape {:?}, expected [B, 1 or H, T, any]",
-                    tensor.dims()
+                    "a tensor of the state has shape {:?}, expected [{batch}, 1 or {}, {tokens}, any]",
+                    tensor.dims(),
+                    DIMS.heads
                 ));
             }
         }
@@ -74,10 +78,14 @@ pub(super) fn finite(encoding: &Combined, device: &Device) -> Outcome {
     each_size(encoding.layers, |problem, at, index| {
         let output = numbers(full_pass(encoding, problem, at, index, device));
         let embedding = numbers(embedded(encoding, problem, at, device));
-        match output.iter().chain(&embedding).position(|x| !x.is_finite()) {
-            Some(place) => Err(format!("number {place} is not finite")),
-            None => Ok(()),
+        for (name, values) in [("attention output", output), ("embedding", embedding)] {
+            if let Some((n, value)) = values.iter().enumerate().find(|(_, x)| !x.is_finite()) {
+                return Err(format!(
+                    "{name}: element {n} (counted from 0) is {value}, expected a finite number"
+                ));
+            }
         }
+        Ok(())
     })
 }
 
@@ -127,7 +135,7 @@ fn equals_on(
         let range = 0..at.cols().len();
         let output = chunk_by(encoding, problem, at, range, place, None, device);
         close::compare(&numbers(output), &expected, F32)
-            .map_err(|e| format!("{} engine: {e}", engine.id()))?;
+            .map_err(|e| format!("attention output of the {} engine: {e}", engine.id()))?;
     }
     let sequences = problem.x.iter().zip(&problem.tokens);
     let expected =
@@ -164,11 +172,14 @@ pub(super) fn causal(encoding: &dyn Hooks, device: &Device) -> Outcome {
         changed.tokens[0][changed_at..].clone_from_slice(&other.tokens[0][changed_at..]);
         let (before_changed, after_changed) = split(&changed);
         if before != before_changed {
-            return Err(format!("changing tokens from {changed_at} on changed an earlier output"));
+            return Err(format!(
+                "an output or embedding before position {changed_at} changed when the tokens from there on \
+                 were replaced"
+            ));
         }
         if after == after_changed {
             return Err(format!(
-                "no output changed after the tokens from position {changed_at} on were replaced"
+                "no output from position {changed_at} on changed when the tokens from there on were replaced"
             ));
         }
     }
@@ -181,10 +192,15 @@ pub(super) fn batch_independent(encoding: &dyn Hooks, device: &Device) -> Outcom
     let second = later_entries(&both, 1);
     let alone = numbers(full_pass(encoding, &second, &at, 0, device));
     let together = numbers(full_pass(encoding, &both, &at, 0, device).slice_dim(0, 1..2));
-    close::compare(&together, &alone, F32_REORDERED)?;
+    let differs = |name: &str, e: String| {
+        format!(
+            "{name} of the second sequence in a batch of two, compared with this sequence alone: {e}"
+        )
+    };
+    close::compare(&together, &alone, F32_REORDERED).map_err(|e| differs("attention output", e))?;
     let alone = numbers(embedded(encoding, &second, &at, device));
     let together = numbers(embedded(encoding, &both, &at, device).slice_dim(0, 1..2));
-    close::compare(&together, &alone, F32_REORDERED).map_err(|e| format!("embedding: {e}"))
+    close::compare(&together, &alone, F32_REORDERED).map_err(|e| differs("embedding", e))
 }
 
 pub(super) fn reproducible(config: &Combination, device: &Device) -> Outcome {
@@ -195,5 +211,7 @@ pub(super) fn reproducible(config: &Combination, device: &Device) -> Outcome {
         let output = numbers(full_pass(&encoding, &problem, &at, 0, device));
         Ok((output, numbers(embedded(&encoding, &problem, &at, device))))
     };
-    (run()? == run()?).then_some(()).ok_or_else(|| "two runs gave different bits".to_owned())
+    (run()? == run()?)
+        .then_some(())
+        .ok_or_else(|| "two runs with the same seed gave different bits".to_owned())
 }

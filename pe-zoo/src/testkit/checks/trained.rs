@@ -17,12 +17,22 @@ use crate::{Combination, Positions};
 const REACH: f64 = 6.0;
 
 /// Direction in which parameters are moved.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 enum Direction {
     Up,
     Down,
     /// Each number of a parameter in a direction and by an amount of its own.
     Random,
+}
+
+impl std::fmt::Display for Direction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Up => write!(f, "raised by {REACH}"),
+            Self::Down => write!(f, "lowered by {REACH}"),
+            Self::Random => write!(f, "moved by random amounts of up to {REACH}"),
+        }
+    }
 }
 
 /// Checks that outputs and gradients are finite after every parameter was moved from its initial value by as much as training
@@ -38,9 +48,7 @@ pub(super) fn finite(config: &Combination, device: &Device) -> Outcome {
     for direction in [Direction::Up, Direction::Down, Direction::Random] {
         let mut mover = TrainedMover { direction, rng: ChaCha8Rng::seed_from_u64(41) };
         let moved = encoding.clone().map(&mut mover);
-        let place = |what: &str| {
-            format!("{what} with parameters moved by up to {REACH}, direction {direction:?}")
-        };
+        let place = |what: &str| format!("{what} after every parameter was {direction}");
         let embeddings = embedded(&moved, &problem, &at, &device);
         let loss = stack::loss(&moved, &at, &device) + embeddings.powf_scalar(2.0).sum();
         if !numbers(loss.clone()).iter().all(|x| x.is_finite()) {
@@ -50,7 +58,9 @@ pub(super) fn finite(config: &Combination, device: &Device) -> Outcome {
         let mut visitor = Finite { grads: &grads, parameter: 0, found: None };
         moved.visit(&mut visitor);
         if let Some(parameter) = visitor.found {
-            return Err(place(&format!("the gradient of parameter {parameter} is not finite")));
+            return Err(place(&format!(
+                "the gradient of parameter {parameter} (counted from 0) is not finite"
+            )));
         }
     }
     Ok(())

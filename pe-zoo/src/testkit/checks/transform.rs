@@ -22,7 +22,7 @@ pub(super) fn check(encoding: &Combined, config: &Combination, device: &Device) 
     let mut layers = 0..encoding.layers;
     Some(layers.try_for_each(|layer| {
         check_layer(encoding, reference, layer, stretches, device)
-            .map_err(|e| format!("layer {layer}: {e}"))
+            .map_err(|e| format!("layer {layer} (counted from 0): {e}"))
     }))
 }
 
@@ -43,7 +43,11 @@ fn check_layer(
     let (q, k) = encoding.transform_qk(q, k, &ctx);
     let [_batch, _heads, _tokens, width] = q.dims();
     if width != DIMS.head_dim && width != 2 * DIMS.head_dim {
-        return Err(format!("queries are {width} wide, expected head_dim or twice that"));
+        return Err(format!(
+            "transformed queries have {width} channels per head, expected {} or {}",
+            DIMS.head_dim,
+            2 * DIMS.head_dim
+        ));
     }
     if stretches {
         return Ok(());
@@ -52,7 +56,7 @@ fn check_layer(
     let same = |name: &str, tensor: &Tensor<4>, heads: &Heads| {
         let expected = heads.iter().flatten().flatten().copied().collect::<Vec<_>>();
         close::compare(&numbers(tensor.clone()), &expected, F32)
-            .map_err(|e| format!("transformed {name} differ from scalar_transformed: {e}"))
+            .map_err(|e| format!("transformed {name} differ from `scalar_transformed`: {e}"))
     };
     same("queries", &q, &transformed.q)?;
     same("keys", &k, &transformed.k)

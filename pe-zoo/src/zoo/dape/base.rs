@@ -65,7 +65,7 @@ impl Base {
             Self::Alibi(config) => Alibi::check(config, dims),
             Self::Kerple(config) => {
                 let is_bias = config.weight == kerple::ContentWeight::None;
-                let expected = "`none`; the base of DAPE is a bias";
+                let expected = "`none`, because the base of DAPE is a bias";
                 PeError::require(is_bias, Dape::CARD.id, "weight", "power", expected)
                     .and_then(|()| Kerple::check(config, dims))
             }

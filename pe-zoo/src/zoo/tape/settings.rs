@@ -99,7 +99,8 @@ impl TapeConfig {
         let expected = "at least one update; without any, this is `rope`";
         PeError::require(updated, pe, "attention_update", "none", expected)?;
         let (constant, kind) = (!self.scaling.depends_on_length(), self.scaling.id());
-        let expected = "a scaling that is the same at every length; tokens keep their state";
+        let expected =
+            "a scaling that is the same at every length, because tokens keep their state";
         PeError::require(constant, pe, "scaling.rope_type", kind, expected)?;
         self.scaling.check(pe, dims.head_dim, dims.train_len)
     }

@@ -117,8 +117,8 @@ fn bad_settings_and_lengths_name_the_field() {
         (r#"{"object_rate": 1.5}"#, "object_rate is 1.5, must be between 0.0 and 1.0"),
         (r#"{"noise": 0}"#, "noise is 0, must be between 1 and 65536"),
         (r#"{"max_count": 0}"#, "max_count is 0, must be between 1 and 65536"),
-        (r#"{"max_targets": 11}"#, "max_targets is 11, must be between 1 and 10, the setting"),
-        (r#"{"min_targets": 3}"#, "min_targets is 3, must be between 1 and 2, the setting"),
+        (r#"{"max_targets": 11}"#, "max_targets is 11, must be between 1 and 10, the value"),
+        (r#"{"min_targets": 3}"#, "min_targets is 3, must be between 1 and 2, the value"),
         (
             r#"{"shared_tokens": 1000}"#,
             "shared_tokens is 1000, must be between 0 and 999, the smaller",

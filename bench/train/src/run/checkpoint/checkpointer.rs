@@ -105,7 +105,7 @@ impl Checkpointer {
         // After the work, so that its duration is not part of the interval.
         self.last = Instant::now();
         kept.map_err(|reason| {
-            format!("the checkpoint after {step} steps was not kept: {reason}; training continues")
+            format!("the checkpoint after {step} steps was not saved: {reason}; training continues")
         })
     }
 }
