@@ -46,7 +46,7 @@ pub(super) struct ReflectedGradients {
 
 /// Blocks in shared memory.
 #[derive(CubeType)]
-struct Tiles {
+struct ReflectedTiles {
     keys: Blocks,
     values: Blocks,
     maps: MapBlocks,
@@ -68,7 +68,7 @@ struct Tiles {
 
 /// Numbers of a block of rows.
 #[derive(CubeType)]
-struct BlockRows {
+struct ReflectedRows {
     rows: RowStatistics,
     /// Gradients of the queries.
     gradients: MovingRows,
@@ -87,7 +87,7 @@ pub(super) fn reflected_kernel(
     let (width, value_width) = comptime![(config.width(), config.value_width())];
     let transfer = comptime![config.transfer_of_planes()];
     let square = comptime![OWNED * OWNED / 8];
-    let mut tiles = Tiles {
+    let mut tiles = ReflectedTiles {
         keys: Blocks::new(1usize, OWNED, width, transfer),
         values: Blocks::new(1usize, OWNED, value_width, transfer),
         maps: MapBlocks::new(1usize, config),
@@ -143,13 +143,13 @@ fn of_block(
     sizes: &MmaSizes,
     upstream: &Upstream,
     out: &mut ReflectedGradients,
-    tiles: &mut Tiles,
+    tiles: &mut ReflectedTiles,
     walk: &CubeWalk,
     block: usize,
     #[comptime] config: MmaConfig,
 ) {
     let transfer = comptime![config.transfer_of_planes()];
-    let mut own = BlockRows {
+    let mut own = ReflectedRows {
         rows: RowStatistics::new(config),
         gradients: MovingRows::new(config),
         decay: Array::new(2usize),
@@ -194,7 +194,7 @@ fn meet_columns(
     inputs: &MmaInputs,
     sizes: &MmaSizes,
     out: &mut ReflectedGradients,
-    tiles: &mut Tiles,
+    tiles: &mut ReflectedTiles,
     walk: &CubeWalk,
     block: usize,
     #[comptime] config: MmaConfig,
@@ -223,7 +223,7 @@ fn meet_columns(
 }
 
 #[cube]
-impl Tiles {
+impl ReflectedTiles {
     /// Begins to copy directions and updates of a block of columns.
     fn fetch_maps(
         &mut self,
@@ -247,8 +247,8 @@ fn step(
     inputs: &MmaInputs,
     sizes: &MmaSizes,
     out: &mut ReflectedGradients,
-    tiles: &mut Tiles,
-    own: &mut BlockRows,
+    tiles: &mut ReflectedTiles,
+    own: &mut ReflectedRows,
     walk: &CubeWalk,
     columns: usize,
     #[comptime] diagonal: bool,
@@ -402,7 +402,12 @@ fn store_square(results: &Results, square: &mut Shared<[Piece]>, first_row: usiz
 
 /// Adds the gradients of logits up by row, and by column within this plane.
 #[cube]
-fn add_columns(gradients: &Results, own: &mut BlockRows, tiles: &mut Tiles, of_plane: usize) {
+fn add_columns(
+    gradients: &Results,
+    own: &mut ReflectedRows,
+    tiles: &mut ReflectedTiles,
+    of_plane: usize,
+) {
     let lane = UNIT_POS_PLANE as usize;
     #[unroll]
     for n in 0..comptime![OWNED / ACROSS] {

@@ -30,7 +30,7 @@ struct ReflectedProblem {
 }
 
 /// Output and gradients, in row-major order.
-struct Solution<F> {
+struct ReflectedSolution<F> {
     output: Vec<F>,
     q: Vec<F>,
     k: Vec<F>,
@@ -82,10 +82,10 @@ impl ReflectedProblem {
         }
     }
 
-    fn solve(&self) -> Solution<f64> {
+    fn solve(&self) -> ReflectedSolution<f64> {
         let Sizes { batch, heads, rows, head_dim, value_dim, .. } = self.sizes;
         let zeros = |like: &[f32]| vec![0.0; like.len()];
-        let mut of = Solution {
+        let mut of = ReflectedSolution {
             output: zeros(&self.grad),
             q: zeros(&self.q),
             k: zeros(&self.k),
@@ -174,7 +174,7 @@ impl ReflectedProblem {
     }
 }
 
-struct Simulated {
+struct SimulatedReflections {
     config: MmaConfig,
     pack: CompiledKernel,
     pack_maps: CompiledKernel,
@@ -183,7 +183,7 @@ struct Simulated {
     backward: CompiledKernel,
 }
 
-impl Simulated {
+impl SimulatedReflections {
     fn new(config: MmaConfig) -> Self {
         let build = |kernel: Box<_>| CompiledKernel::build(&*kernel);
         let MmaConfig { head_dim, value_dim, .. } = config;
@@ -198,7 +198,7 @@ impl Simulated {
     }
 
     /// Runs the kernels with this many cubes of a plane in the backward kernel.
-    fn run(&self, problem: &ReflectedProblem, cubes: usize) -> Solution<f32> {
+    fn run(&self, problem: &ReflectedProblem, cubes: usize) -> ReflectedSolution<f32> {
         let Self { config, .. } = self;
         let Sizes { batch, heads, rows, head_dim, value_dim, .. } = problem.sizes;
         let planes = batch * heads;
@@ -286,7 +286,7 @@ impl Simulated {
             to
         };
         let of_columns = whole(&of_columns, 1, 1);
-        Solution {
+        ReflectedSolution {
             output: swapped(&output, [batch, rows, heads, value_dim]),
             q: swapped(&of_q, [batch, rows, heads, head_dim]),
             k: whole(&k, width, head_dim),
@@ -306,7 +306,7 @@ fn check(head_dim: usize, value_dim: usize, decay: bool) {
     let one = Sizes { batch: 1, heads: 1, rows: 1, columns: 1, head_dim, value_dim };
     let config =
         MmaConfig { along: AlongRow::Reflected, decay, native: false, ..MmaConfig::plain(one) };
-    let simulated = Simulated::new(config);
+    let simulated = SimulatedReflections::new(config);
     for (batch, rows, cubes) in [(1, 1, 1), (2, 40, 1), (1, 70, 2), (1, 200, 2)] {
         let sizes = Sizes { batch, heads: 2, rows, columns: rows, head_dim, value_dim };
         let problem = ReflectedProblem::random(config, sizes);
