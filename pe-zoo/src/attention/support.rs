@@ -81,8 +81,8 @@ enum Capacity {
 
 impl ScoreMod {
     /// Number of such parts that the kernels of a device compute. A GPU also makes distance tables dense where positions
-    /// have gaps. It computes pair terms, perceptrons of the position, step prices, far products and decaying channels only on
-    /// tensor cores, see [`for_cores`](Self::for_cores).
+    /// have gaps. It computes pair terms, perceptrons of the position, step prices, reflected products, far products and decaying channels
+    /// only on tensor cores, see [`for_cores`](Self::for_cores).
     fn capacity(&self, kernels: Kernels) -> Capacity {
         let on_cpu = |capacity| if kernels == Kernels::Cpu { capacity } else { Capacity::None };
         match self {
@@ -99,6 +99,7 @@ impl ScoreMod {
             Self::Term(_) if kernels == Kernels::GpuCores => Capacity::Any,
             Self::PositionMlp(_)
             | Self::StepPrices(_)
+            | Self::Reflected(_)
             | Self::FarProducts(_)
             | Self::ChannelDecay { .. }
                 if kernels == Kernels::GpuCores =>

@@ -108,8 +108,11 @@ slots! {
     StepPricesSlopes: HeadScalar,
     /// Directions of Householder-like maps, `[B, H, S, D]`.
     ReflectedDirections: Plane,
-    /// Matrices by which each chunk of `K` maps changes keys, then queries, `[B, H, S, K + D]`.
+    /// Matrices by which each chunk of `K` maps changes keys, then queries, `[B, H, S, K + D]`. For the GPU, those of queries,
+    /// `[B, H, S, D]`; queries are those before the chunk of their row, and keys those behind their chunk.
     ReflectedChunks: Plane,
+    /// Products of the rows with the keys of their chunk, `[B, H, T, K]`, for the GPU.
+    ReflectedProducts: Plane,
     /// Queries of pairs at long distances, `[B, H, T, D]`.
     FarQuery: Plane,
     /// Keys of pairs at long distances, `[B, H, S, D]`.

@@ -85,6 +85,46 @@ pub(crate) fn products(
     Tensor::cat(blocks, 2).reshape([batch, heads, rows, columns])
 }
 
+/// Operands of products with keys of earlier chunks, and the products within chunks of `K` columns. Every column is a row.
+#[cfg(feature = "cube")]
+#[derive(Debug)]
+pub(crate) struct EdgeProducts {
+    /// Queries multiplied by the maps of their chunk, `[B, H, S, D]`.
+    pub(crate) q: Tensor<4>,
+    /// Keys changed by the later maps of their chunk, `[B, H, S, D]`.
+    pub(crate) k: Tensor<4>,
+    /// Vectors that the maps of a chunk subtract from a later query, each times the query's product with a direction, `[B, H, S, D]`.
+    pub(crate) updates: Tensor<4>,
+    /// Products of the rows with the keys of their chunk, `[B, H, S, K]`, finite where the key is later.
+    pub(crate) products: Tensor<4>,
+}
+
+#[cfg(feature = "cube")]
+impl EdgeProducts {
+    /// Operands for queries `[B, H, S, D]`.
+    pub(crate) fn new(q: &Tensor<4>, path: HouseholderMaps, at: &Positions, chunk: usize) -> Self {
+        let [batch, heads, tokens, _head_dim] = q.dims();
+        let Chunks { k, w, to_key, to_query } = Chunks::new(path, at, chunk, &q.device());
+        let q = into_chunks(q.clone(), chunk);
+        let own = at.memo(&format!("householder-own-{chunk}"), &q.device(), || {
+            mask(chunk, &|m, n| n <= m, &q.device())
+        });
+        let along = q.clone().counted_matmul(w.clone().swap_dims(2, 3)) * own;
+        let products = q.clone().counted_matmul(k.clone().swap_dims(2, 3))
+            - along.clone().counted_matmul(to_key.clone());
+        let whole = |u: Tensor<4>| {
+            let [_heads, chunks, _chunk, width] = u.dims();
+            u.reshape([batch, heads, chunks * chunk, width]).slice_dim(2, 0..tokens)
+        };
+        Self {
+            q: whole(q - along.counted_matmul(to_query.clone())),
+            k: whole(k - to_key.swap_dims(2, 3).counted_matmul(w)),
+            updates: whole(to_query),
+            products: whole(products),
+        }
+    }
+}
+
 /// Precomputed products of all chunks: `N` chunks of `K` columns.
 struct Chunks {
     /// Keys of the chunks, `[B H, N, K, D]`.
@@ -175,20 +215,22 @@ fn inverse(lower: &Tensor<4>, levels: &[Tensor<4>]) -> Tensor<4> {
 /// Returns masks of shape `[1, 1, K, K]`: 1 below the diagonal, then for each doubling of the block
 /// size 1 in the new lower left corners.
 fn masks(chunk: usize, device: &Device) -> (Tensor<4>, Vec<Tensor<4>>) {
-    let mask = |holds: &dyn Fn(usize, usize) -> bool| {
-        let values = (0..chunk * chunk)
-            .map(|n| f32::from(u8::from(holds(n / chunk, n % chunk))))
-            .collect::<Vec<_>>();
-        Tensor::<4>::from_data(TensorData::new(values, [1, 1, chunk, chunk]), device)
-    };
     let mut levels = Vec::new();
     let mut size = 1;
     while size < chunk {
         let corner = |m: usize, n: usize| m / (2 * size) == n / (2 * size) && m / size > n / size;
-        levels.push(mask(&corner));
+        levels.push(mask(chunk, &corner, device));
         size *= 2;
     }
-    (mask(&|m, n| n < m), levels)
+    (mask(chunk, &|m, n| n < m, device), levels)
+}
+
+/// Returns 1 at the pairs that hold and 0 elsewhere, `[1, 1, K, K]`.
+fn mask(chunk: usize, holds: &dyn Fn(usize, usize) -> bool, device: &Device) -> Tensor<4> {
+    let values = (0..chunk * chunk)
+        .map(|n| f32::from(u8::from(holds(n / chunk, n % chunk))))
+        .collect::<Vec<_>>();
+    Tensor::from_data(TensorData::new(values, [1, 1, chunk, chunk]), device)
 }
 
 /// Multiply-accumulates of [`products`] for one head and a whole sequence of `len` tokens.
@@ -248,11 +290,9 @@ mod tests {
             Self { problem, w, beta, dims }
         }
 
-        /// Computes undivided products with the tensor code, for rows from `first_row` on.
-        fn tensor(&self, first_row: usize, chunk: usize) -> Vec<f64> {
+        /// Queries of all tokens, with the maps and keys.
+        fn operands(&self) -> (Tensor<4>, HouseholderMaps) {
             let device = Device::flex();
-            let tokens = self.problem.x[0].len();
-            let at = Positions::contiguous(first_row, tokens - first_row);
             let beta = self
                 .beta
                 .iter()
@@ -263,9 +303,51 @@ mod tests {
                 w: tensor4(std::slice::from_ref(&self.w), &device),
                 beta: tensor4(&[beta], &device),
             };
-            let q = tensor4(&self.problem.q, &device).slice_dim(2, first_row..tokens);
-            let products = products(&q, path, &at, chunk) * at.visible(&device).unsqueeze::<4>();
-            numbers(products)
+            (tensor4(&self.problem.q, &device), path)
+        }
+
+        /// Computes undivided products with the tensor code, for rows from `first_row` on.
+        fn tensor(&self, first_row: usize, chunk: usize) -> Vec<f64> {
+            let tokens = self.problem.x[0].len();
+            let at = Positions::contiguous(first_row, tokens - first_row);
+            let (q, path) = self.operands();
+            let q = q.slice_dim(2, first_row..tokens);
+            let visible = at.visible(&q.device()).unsqueeze::<4>();
+            numbers(products(&q, path, &at, chunk) * visible)
+        }
+
+        /// Computes the same products of all rows from [`EdgeProducts`], chunk by chunk to the left as the kernels of a GPU do.
+        #[cfg(feature = "cube")]
+        fn by_edges(&self, chunk: usize) -> Vec<f64> {
+            let tokens = self.problem.x[0].len();
+            let at = Positions::contiguous(0, tokens);
+            let (q, path) = self.operands();
+            let w = path.w.clone();
+            let EdgeProducts { q, k, updates, products } = EdgeProducts::new(&q, path, &at, chunk);
+            let width = q.dims()[3];
+            let [q, k, w, updates, products] = [q, k, w, updates, products].map(numbers);
+            let line =
+                |of: &[f64], token: usize, width: usize| of[token * width..][..width].to_vec();
+            let dot = crate::reference::dot;
+            let mut result = vec![0.0; self.dims.heads * tokens * tokens];
+            for (at, row) in result.chunks_mut(tokens).enumerate() {
+                let (first, own) = (at - at % tokens, at % tokens / chunk);
+                for column in own * chunk..=at % tokens {
+                    row[column] = products[at * chunk + column % chunk];
+                }
+                let mut query = line(&q, at, width);
+                for block in (0..own).rev() {
+                    let columns = block * chunk..(block + 1) * chunk;
+                    let met = query.clone();
+                    for column in columns {
+                        row[column] = dot(&met, &line(&k, first + column, width));
+                        let along = dot(&met, &line(&w, first + column, width));
+                        let update = line(&updates, first + column, width);
+                        query.iter_mut().zip(update).for_each(|(x, of)| *x -= along * of);
+                    }
+                }
+            }
+            result
         }
 
         /// Computes the same products with a scalar loop.
@@ -291,6 +373,17 @@ mod tests {
                 close::compare(&case.tensor(first_row, chunk), &case.scalar(first_row), F32)
                     .unwrap_or_else(|e| panic!("chunks of {chunk}, rows from {first_row}: {e}"));
             }
+        }
+    }
+
+    #[cfg(feature = "cube")]
+    #[test]
+    fn queries_that_pass_chunk_after_chunk_give_the_same_products() {
+        for (tokens, chunk) in [(23, 4), (23, 16), (23, 32), (150, 64)] {
+            let case = Case::random(tokens);
+            let tolerance = Tolerance { absolute: 5e-5, relative: 5e-5 };
+            close::compare(&case.by_edges(chunk), &case.scalar(0), tolerance)
+                .unwrap_or_else(|e| panic!("{tokens} tokens in chunks of {chunk}: {e}"));
         }
     }
 

@@ -91,8 +91,12 @@ pub(crate) struct NeedsOfCores {
     pub(crate) second_dim: usize,
     /// Whether the channels of products decay.
     pub(crate) decays_channels: bool,
+    /// Whether tokens reflect the products of later queries with earlier keys.
+    pub(crate) reflects: bool,
     /// Whether the first position must be 0.
     pub(crate) from_zero: bool,
+    /// Whether every column must be a row.
+    pub(crate) all_rows: bool,
 }
 
 #[cfg(feature = "cube")]
@@ -104,7 +108,9 @@ impl NeedsOfCores {
             by_position: self.by_position.max(other.by_position),
             second_dim: self.second_dim.max(other.second_dim),
             decays_channels: self.decays_channels || other.decays_channels,
+            reflects: self.reflects || other.reflects,
             from_zero: self.from_zero || other.from_zero,
+            all_rows: self.all_rows || other.all_rows,
         }
     }
 }
@@ -127,6 +133,7 @@ impl ScoreMod {
                 NeedsOfCores { second_dim: keys.dims()[3], from_zero: true, ..none }
             }
             Self::ChannelDecay { .. } => NeedsOfCores { decays_channels: true, ..none },
+            Self::Reflected(_) => NeedsOfCores { reflects: true, all_rows: true, ..none },
             Self::Sum(parts) => {
                 parts.iter().map(Self::needs_of_cores).fold(none, NeedsOfCores::max)
             }
@@ -135,8 +142,8 @@ impl ScoreMod {
     }
 
     /// Returns the modifier in the form that kernels on tensor cores compute for `columns` tokens: one perceptron of the position
-    /// beside slopes and running sums, decaying channels beside these and distance tables, one of contextual positions, step
-    /// prices or far products alone, or pair terms beside a distance table. `None` if a part has no such form, or if all kernels of
+    /// beside slopes and running sums, decaying channels beside these and distance tables, reflected products beside running sums, one of
+    /// contextual positions, step prices or far products alone, or pair terms beside a distance table. `None` if a part has no such form, or if all kernels of
     /// a GPU compute the modifier.
     pub(crate) fn for_cores(&self, columns: usize) -> Option<Self> {
         let mut parts = Vec::new();
@@ -155,6 +162,13 @@ impl ScoreMod {
         if alone > 0 {
             let fits = |part: &&Self| is_alone(part) || matches!(part, Self::Sinks(_));
             return (alone == 1 && parts.iter().all(fits)).then(|| self.clone());
+        }
+        let reflected = parts.iter().filter(|part| matches!(part, Self::Reflected(_))).count();
+        if reflected > 0 {
+            let fits = |part: &&Self| {
+                matches!(part, Self::Reflected(_) | Self::Decay { .. } | Self::Sinks(_))
+            };
+            return (reflected == 1 && parts.iter().all(fits)).then(|| self.clone());
         }
         let is_one =
             |part: &&&Self| matches!(part, Self::PositionMlp(_) | Self::ChannelDecay { .. });

@@ -283,7 +283,7 @@ pub(crate) mod tests {
     use crate::zoo::tests::Examples;
 
     pub(crate) const EXAMPLES: &[Examples] = &[Examples {
-        facts: "acts on logits, state; content dependent, ignores positions, reads vectors, replaces products, shift invariant; dense on GPUs",
+        facts: "acts on logits, state; content dependent, ignores positions, reads vectors, replaces products, shift invariant; dense on GPUs in f32",
         texts: &[
             "path",
             "path{forget={type=gate,bias=1.0}}",

@@ -78,6 +78,7 @@ pub(crate) fn attend(
             let needs = modifier.needs_of_cores();
             let on_cores = spec::contiguous(at.cols())
                 && (!needs.from_zero || at.cols().first() == Some(&0))
+                && (!needs.all_rows || at.first_row() == 0)
                 && kernels::gpu::on_cores(&q.device(), precision, q.dims(), values.dims(), needs);
             let operands = GpuModifier::new(modifier, on_cores, at.cols().len()).operands(&inputs);
             let (operands, spec) = operands.operands(&inputs, &values, precision);

@@ -15,12 +15,16 @@ use crate::Positions;
 use crate::ScoreMod;
 use crate::attention::reference::LogitInputs;
 use crate::attention::support::PlannedPart;
+#[cfg(feature = "cube")]
+use crate::kernels;
 use crate::kernels::Kernels;
 use crate::kernels::operands::{Operands, SLOTS, Slot};
 use crate::kernels::spec::{self, ContextualSpec, HeadMlpSpec, Spec, WeightRule};
 use crate::ops::MatmulPrecision;
 #[cfg(feature = "cube")]
-use crate::score::{Beyond, PositionMlp};
+use crate::parts::householder::{EdgeProducts, HouseholderMaps};
+#[cfg(feature = "cube")]
+use crate::score::{Beyond, PositionMlp, Reflected};
 use crate::score::{
     Contextual, ContextualFunction, FarPairs, FarProducts, GateSource, LogitScaling, Perceptron,
     StepPrices, Term,
@@ -46,6 +50,8 @@ pub(super) struct ModifierOperands {
     head_mlp: Option<HeadMlpSpec>,
     /// Pairs with products of their own, if there are any.
     far_pairs: Option<FarPairs>,
+    /// Queries and keys in place of those of the content.
+    reflected: Option<[Tensor<4>; 2]>,
     /// Whether the content logits are not divided by `sqrt(D)`.
     undivided: bool,
 }
@@ -63,6 +69,7 @@ impl ModifierOperands {
             position_mlp_bends: Arc::default(),
             head_mlp: None,
             far_pairs: None,
+            reflected: None,
             undivided: false,
         };
         let mut dense_terms = false;
@@ -108,6 +115,10 @@ impl ModifierOperands {
             #[cfg(feature = "cube")]
             ScoreMod::PositionMlp(mlp) if kernels == Some(Kernels::GpuCores) => {
                 self.add_pieces(mlp, inputs.at);
+            }
+            #[cfg(feature = "cube")]
+            ScoreMod::Reflected(reflected) if kernels == Some(Kernels::GpuCores) => {
+                self.add_reflected(reflected, inputs);
             }
             ScoreMod::StepPrices(prices) if kernels.is_some() => {
                 let StepPrices { queries, keys, slopes } = match kernels {
@@ -162,6 +173,19 @@ impl ModifierOperands {
         self.put(Slot::PositionMlpLines, lines);
         self.put(Slot::PositionMlpDistances, distances);
         self.put(Slot::PositionMlpRows, rows);
+    }
+
+    #[cfg(feature = "cube")]
+    fn add_reflected(&mut self, reflected: &Reflected, inputs: &LogitInputs<'_>) {
+        let LogitInputs { q, k, at, .. } = *inputs;
+        let Reflected { directions, strengths } = reflected.clone();
+        let maps = HouseholderMaps { k: k.clone(), w: directions.clone(), beta: strengths };
+        let EdgeProducts { q, k, updates, products } =
+            EdgeProducts::new(q, maps, at, kernels::gpu::REFLECTED_CHUNK);
+        self.put(Slot::ReflectedDirections, directions);
+        self.put(Slot::ReflectedChunks, updates);
+        self.put(Slot::ReflectedProducts, products);
+        self.reflected = Some([q, k]);
     }
 
     fn add_dense(&mut self, part: &ScoreMod, inputs: &LogitInputs<'_>) {
@@ -311,10 +335,11 @@ impl ModifierOperands {
         if let Some(dense) = self.take::<4>(Slot::Dense) {
             self.put(Slot::Dense, dense.expand([batch, heads, rows, columns]));
         }
-        self.put(Slot::Query, q.clone());
-        self.put(Slot::Key, k.clone());
+        let [q, k] = self.reflected.take().unwrap_or_else(|| [q, k].map(Clone::clone));
+        self.put(Slot::Query, q);
+        self.put(Slot::Key, k);
         self.put(Slot::Values, values.clone());
-        let absent = Tensor::<1>::zeros([0], &q.device());
+        let absent = Tensor::<1>::zeros([0], &inputs.device);
         let absent = || absent.clone().into_dispatch();
         let operands = Operands(self.tensors.map(|tensor| tensor.unwrap_or_else(absent)));
         let spec = Spec {

@@ -77,6 +77,7 @@ fn run(
             Slot::FarQuery
             | Slot::FarKey
             | Slot::ChannelDecay
+            | Slot::ReflectedProducts
             | Slot::Bends
             | Slot::HeadMlpBaseLines
             | Slot::HeadMlpBaseDistances

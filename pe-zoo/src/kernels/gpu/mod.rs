@@ -79,6 +79,9 @@ pub use linear::multiply_on_mma;
 use op::CubeAttention;
 pub(crate) use product::{has_tf32, product, rounds};
 
+/// Number of columns whose maps change the queries of later blocks together, where tokens reflect products.
+pub(crate) const REFLECTED_CHUNK: usize = mma::OWNED;
+
 /// Whether tensors of this type can be converted for the kernels, which compute in f32.
 pub(crate) fn takes(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
@@ -130,6 +133,12 @@ pub(crate) fn second_dim_on_cores(operands: &Operands<Dispatch>, spec: &Spec) ->
 #[cfg(all(test, feature = "flex"))]
 pub(crate) fn channels_decay_on_cores(operands: &Operands<Dispatch>, spec: &Spec) -> Option<bool> {
     mma::supported(operands, spec).map(|config| config.decays_channels())
+}
+
+/// Whether queries change from block to block where the kernels on tensor cores compute an attention; `None` if they do not take it.
+#[cfg(all(test, feature = "flex"))]
+pub(crate) fn reflects_on_cores(operands: &Operands<Dispatch>, spec: &Spec) -> Option<bool> {
+    mma::supported(operands, spec).map(|config| config.reflects())
 }
 
 #[cfg(all(test, any(feature = "cores-sim", feature = "ptx")))]

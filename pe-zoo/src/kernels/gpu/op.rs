@@ -41,9 +41,15 @@ fn forward(operands: Operands<Cube>, spec: Spec) -> (FloatTensor<Cube>, Attentio
         KernelState::Mma { forward: mma::forward(&operands, &spec, config), config }
     } else {
         let on_cores = !spec.terms.is_empty()
-            || [Slot::Bends, Slot::StepPricesKeys, Slot::FarKey, Slot::ChannelDecay]
-                .iter()
-                .any(|slot| present(&operands[*slot]));
+            || [
+                Slot::Bends,
+                Slot::StepPricesKeys,
+                Slot::FarKey,
+                Slot::ChannelDecay,
+                Slot::ReflectedProducts,
+            ]
+            .iter()
+            .any(|slot| present(&operands[*slot]));
         assert!(!on_cores, "only the kernels on tensor cores compute this modifier");
         let operands = contiguous(operands);
         let forward = launch::forward(&operands, &spec);

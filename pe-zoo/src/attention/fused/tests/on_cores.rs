@@ -10,7 +10,7 @@ use crate::kernels::spec::Spec;
 use crate::ops::MatmulPrecision;
 use crate::score::{
     Beyond, Contextual, ContextualFunction, FarPairs, FarProducts, GateSource, LogitScaling,
-    StepPrices,
+    Reflected, StepPrices,
 };
 use crate::{Positions, ScoreMod};
 
@@ -40,6 +40,12 @@ fn second_dim(modifier: &ScoreMod, head_dim: usize) -> Option<usize> {
 fn channels_decay(parts: Vec<ScoreMod>, head_dim: usize) -> Option<bool> {
     let (operands, spec) = operands(&ScoreMod::Sum(parts), head_dim);
     gpu::channels_decay_on_cores(&operands, &spec)
+}
+
+/// Whether queries change from block to block in the kernels; `None` if they do not take the attention.
+fn reflects(parts: Vec<ScoreMod>, head_dim: usize) -> Option<bool> {
+    let (operands, spec) = operands(&ScoreMod::Sum(parts), head_dim);
+    gpu::reflects_on_cores(&operands, &spec)
 }
 
 fn step_prices(dim: usize) -> ScoreMod {
@@ -104,4 +110,22 @@ fn channels_that_decay() {
     // Heads that are no whole pieces, and step prices, which are a form along the row.
     assert_eq!(channels_decay(vec![decaying(12)], 12), None);
     assert_eq!(channels_decay(vec![decaying(64), step_prices(8)], 64), None);
+}
+
+#[test]
+fn queries_that_change_from_block_to_block() {
+    let device = Device::flex();
+    let reflected = |head_dim| {
+        let strengths = Tensor::zeros([1, HEADS, TOKENS, 1], &device);
+        ScoreMod::Reflected(Reflected { directions: of_tokens(head_dim), strengths })
+    };
+    let sums = || ScoreMod::Decay { cumulative: Tensor::zeros([1, HEADS, TOKENS], &device) };
+    let sinks = || ScoreMod::Sinks(Tensor::zeros([HEADS], &device));
+    let slopes = || ScoreMod::Slope(Tensor::zeros([HEADS], &device));
+    assert_eq!(reflects(vec![reflected(64)], 64), Some(true));
+    assert_eq!(reflects(vec![reflected(128), sums(), sinks()], 128), Some(true));
+    assert_eq!(reflects(vec![sums()], 64), Some(false));
+    // Heads that are no whole pieces, and slopes, which become a part of a dense bias.
+    assert_eq!(reflects(vec![reflected(12)], 12), None);
+    assert_eq!(reflects(vec![reflected(64), slopes()], 64), None);
 }

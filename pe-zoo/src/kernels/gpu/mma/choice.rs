@@ -91,8 +91,8 @@ fn takes_sizes(sizes: Sizes, precision: MatmulPrecision) -> bool {
         && whole(sizes.value_dim)
 }
 
-/// Whether the kernels of a device compute pair terms, piecewise linear functions, second products or decaying channels for
-/// these sizes.
+/// Whether the kernels of a device compute pair terms, piecewise linear functions, second products, decaying channels or
+/// reflected products for these sizes.
 pub(in crate::kernels::gpu) fn takes(
     client: &Client,
     sizes: Sizes,
@@ -100,10 +100,18 @@ pub(in crate::kernels::gpu) fn takes(
     needs: NeedsOfCores,
 ) -> bool {
     let plain = MmaConfig::plain(sizes);
-    let NeedsOfCores { by_distance, by_position, second_dim, decays_channels, from_zero: _ } =
-        needs;
+    let NeedsOfCores {
+        by_distance,
+        by_position,
+        second_dim,
+        decays_channels,
+        reflects,
+        from_zero: _,
+        all_rows: _,
+    } = needs;
     let largest = match (by_distance, by_position) {
         (0, 0) if decays_channels => MmaConfig { along: AlongRow::ChannelDecay, ..plain },
+        (0, 0) if reflects => MmaConfig { along: AlongRow::Reflected, ..plain },
         (0, 0) => MmaConfig { head_dim: WIDEST, value_dim: WIDEST, second_dim, ..plain },
         (_, 0) => MmaConfig { pieces: by_distance, ..plain },
         _ => MmaConfig { along: AlongRow::ContextualPieces, entries: 2 * by_position, ..plain },
@@ -119,7 +127,7 @@ pub(in crate::kernels::gpu) fn takes(
 
 /// Returns the configuration of an attention with factors of bf16, heads of at most 128 channels in whole pieces, with those of a
 /// second product, and either slopes, running sums and a bias by distance for a softmax, or one form along the row. Decaying
-/// channels have these biases beside them, a pair term a distance table.
+/// channels have these biases beside them, reflected products running sums, a pair term a distance table.
 pub(in crate::kernels::gpu) fn supported<B: Backend>(
     operands: &Operands<B>,
     spec: &Spec,
@@ -144,6 +152,7 @@ pub(in crate::kernels::gpu) fn supported<B: Backend>(
         present(&operands[Slot::StepPricesKeys]).then_some(AlongRow::StepPrices),
         spec.far_pairs.map(AlongRow::FarProducts),
         present(&operands[Slot::ChannelDecay]).then_some(AlongRow::ChannelDecay),
+        present(&operands[Slot::ReflectedProducts]).then_some(AlongRow::Reflected),
         sticks,
         TracedTerm::chained(spec.terms.iter().map(|term| term.traced())).map(AlongRow::Term),
     ]
@@ -170,6 +179,7 @@ pub(in crate::kernels::gpu) fn supported<B: Backend>(
             | AlongRow::StepPrices
             | AlongRow::FarProducts(_)
             | AlongRow::ChannelDecay
+            | AlongRow::Reflected
             | AlongRow::Sticks { .. }
             | AlongRow::Term(_) => 0,
         },
@@ -186,6 +196,7 @@ pub(in crate::kernels::gpu) fn supported<B: Backend>(
         && !(config.distance && config.pieces > 0)
         && match along {
             AlongRow::Nothing | AlongRow::ChannelDecay => true,
+            AlongRow::Reflected => spec.first_row == 0 && !config.slopes && !config.by_distance(),
             // Only a table is added to the result of a function.
             AlongRow::Term(_) => !config.differences() && config.pieces == 0,
             _ => !config.biased(),

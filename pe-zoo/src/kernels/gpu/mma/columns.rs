@@ -8,6 +8,7 @@ use super::blocks::Blocks;
 use super::channels::ChannelFactors;
 use super::config::{ACROSS, MmaConfig};
 use super::inputs::{MmaInputs, MmaSizes};
+use super::moving::{DIRECTIONS, MapBlocks, UPDATES};
 use super::pieces::RowPieces;
 use super::tile::{Results, SumPair};
 use super::walk::CubeWalk;
@@ -19,6 +20,7 @@ pub(super) struct ColumnBlocks {
     pub(super) keys: Blocks,
     pub(super) values: Blocks,
     pub(super) channels: ChannelFactors,
+    pub(super) maps: MapBlocks,
     biases: ColumnBiases,
     distances: DistanceNumbers,
     pub(super) pieces: RowPieces,
@@ -38,6 +40,7 @@ impl ColumnBlocks {
             keys: Blocks::new(2usize, columns, comptime![config.width()], transfer),
             values: Blocks::new(2usize, columns, comptime![config.value_width()], transfer),
             channels: ChannelFactors::new(columns, config),
+            maps: MapBlocks::new(2usize, config),
             biases: ColumnBiases::new(columns, config),
             distances: DistanceNumbers::new(config),
             pieces: RowPieces::new(config),
@@ -59,8 +62,8 @@ impl ColumnBlocks {
         let stage = stage_of(block);
         self.fetch_keys(inputs, place, walk, block, columns, config);
         self.store_keys(stage, columns, config);
-        self.fetch_values(inputs, walk, block, columns);
-        self.store_values(stage);
+        self.fetch_values(inputs, walk, block, columns, config);
+        self.store_values(stage, config);
     }
 
     /// Begins to read keys and biases of a block.
@@ -76,6 +79,7 @@ impl ColumnBlocks {
         let column = block * columns;
         let stage = stage_of(block);
         self.keys.fetch(&inputs.k, walk.begin + column, stage);
+        self.maps.fetch(&inputs.directions, walk.begin + column, stage, DIRECTIONS, config);
         self.channels.write(inputs, place, walk, column, stage, false, config);
         self.biases.fetch(inputs, place, walk.plane, walk.own, column, columns, config);
         self.distances.fetch(inputs, place, walk.plane, walk.own, column, columns, config);
@@ -89,6 +93,7 @@ impl ColumnBlocks {
         #[comptime] config: MmaConfig,
     ) {
         self.keys.store(stage);
+        self.maps.store(stage, DIRECTIONS, config);
         self.biases.store(stage, columns, config);
         self.distances.store(stage, config);
     }
@@ -100,14 +105,17 @@ impl ColumnBlocks {
         walk: &CubeWalk,
         block: usize,
         #[comptime] columns: usize,
+        #[comptime] config: MmaConfig,
     ) {
         let row = walk.begin + block * columns;
         self.values.fetch(&inputs.values, row, stage_of(block));
+        self.maps.fetch(&inputs.updates, row, stage_of(block), UPDATES, config);
     }
 
     /// Writes values to shared memory.
-    pub(super) fn store_values(&mut self, stage: usize) {
+    pub(super) fn store_values(&mut self, stage: usize, #[comptime] config: MmaConfig) {
         self.values.store(stage);
+        self.maps.store(stage, UPDATES, config);
     }
 
     /// Numbers by distance of this lane's columns `8 n + 2 (lane % 4)` and the next in one of its rows.

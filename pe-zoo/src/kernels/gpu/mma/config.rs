@@ -18,7 +18,7 @@ pub(super) const ACROSS: usize = 8;
 /// Inner dimension of one tensor instruction.
 pub(super) const STEP: usize = 16;
 /// Largest number of rows, or keys, in a block; a cube owns as many for each group of rows of a plane.
-pub(super) const OWNED: usize = ROWS * PLANES;
+pub(in crate::kernels::gpu) const OWNED: usize = ROWS * PLANES;
 /// Largest number of groups of 16 rows that a plane owns.
 pub(super) const MOST_GROUPS: usize = 2;
 /// Packed tensors are padded to multiples of it, the largest number of rows that a cube owns.
@@ -56,6 +56,8 @@ pub(super) enum AlongRow {
     QueryDistance,
     /// Products whose channels decay.
     ChannelDecay,
+    /// Products of keys with queries that the maps of each block of 64 columns change on the way.
+    Reflected,
     /// A function of the pair, in place of the content logit.
     Term(&'static TracedTerm),
 }
@@ -165,6 +167,7 @@ impl MmaConfig {
         self.native
             && self.second_dim == 0
             && !self.decays_channels()
+            && !self.reflects()
             && self.width().is_multiple_of(WIDTH)
             && self.value_width().is_multiple_of(WIDTH)
     }
@@ -227,7 +230,8 @@ impl MmaConfig {
 
     /// The configuration of one kernel, with the number of row groups for which it has registers.
     pub(super) const fn of(self, pass: MmaPass) -> Self {
-        let simple = !self.by_rows() && self.pieces == 0 && !self.decays_channels();
+        let simple =
+            !self.by_rows() && self.pieces == 0 && !self.decays_channels() && !self.reflects();
         let several = self.resident() && simple && !matches!(pass, MmaPass::Bands);
         Self { row_groups: if several { self.row_groups } else { 1 }, ..self }
     }
@@ -249,7 +253,7 @@ impl MmaConfig {
 
     /// Rows of a block that the kernels walk over: fewer with sums for each column, which need registers.
     pub(super) const fn block(&self) -> usize {
-        if self.warpgroups && !self.by_rows() {
+        if self.reflects() || self.warpgroups && !self.by_rows() {
             return OWNED;
         }
         match (self.sticks() || self.second_dim > 0, self.resident()) {
@@ -414,6 +418,11 @@ impl MmaConfig {
         matches!(self.along, AlongRow::ChannelDecay)
     }
 
+    /// Whether queries change from block to block.
+    pub(in crate::kernels::gpu) const fn reflects(&self) -> bool {
+        matches!(self.along, AlongRow::Reflected)
+    }
+
     /// Whether weights are those of broken sticks.
     pub(super) const fn sticks(&self) -> bool {
         matches!(self.along, AlongRow::Sticks { .. })
@@ -440,12 +449,19 @@ impl MmaConfig {
     /// Bytes of shared memory of the kernel that needs most: rows of its own, two blocks to walk over, and weights with
     /// their gradients, or tables, or sums of pieces.
     pub(super) const fn shared_bytes(&self) -> usize {
-        let squares = if self.second_dim > 0 { 3 } else { 2 };
-        let factors = 3 * OWNED * (self.width() + self.value_width()) + squares * OWNED * OWNED;
+        let (width, value_width) = (self.width(), self.value_width());
+        let factors = if self.reflects() {
+            // Forward, directions and updates are walked over too; backward, a cube has one block of each factor and four squares.
+            let (forward, backward) = (7 * width, 5 * width + 4 * OWNED);
+            2 * value_width + if forward > backward { forward } else { backward }
+        } else {
+            let squares = if self.second_dim > 0 { 3 } else { 2 };
+            3 * (width + value_width) + squares * OWNED
+        };
         let sums = 3 * self.piece_places() + 2 * self.pieces * UNITS;
         let numbers = (8 + OWNED) * (OWNED + 1) + OWNED * self.table_stride() + sums;
-        let channels = if self.decays_channels() { 2 * PLANES * PLANES * self.width() } else { 0 };
-        (factors + channels) * size_of::<u16>() + numbers * size_of::<f32>()
+        let channels = if self.decays_channels() { 2 * PLANES * PLANES * width } else { 0 };
+        (OWNED * factors + channels) * size_of::<u16>() + numbers * size_of::<f32>()
     }
 }
 

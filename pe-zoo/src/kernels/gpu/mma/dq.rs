@@ -213,7 +213,7 @@ fn step(
     // Sums along rows need the registers.
     if comptime![!by_pairs] {
         if left > 1 {
-            blocks.fetch_values(inputs, walk, left - 2, columns);
+            blocks.fetch_values(inputs, walk, left - 2, columns, config);
         }
     }
     if comptime![by_pairs] {
@@ -268,7 +268,7 @@ fn step(
     }
     if comptime![by_pairs] {
         if left > 1 {
-            blocks.fetch_values(inputs, walk, left - 2, columns);
+            blocks.fetch_values(inputs, walk, left - 2, columns, config);
         }
     }
     if comptime![kind != WalkStep::Whole] {
@@ -283,7 +283,7 @@ fn step(
         }
     }
     if left > 1 {
-        blocks.store_values((left - 1) % 2);
+        blocks.store_values((left - 1) % 2, config);
     }
     sync_copies(comptime![config.transfer()]);
 }

@@ -12,6 +12,7 @@ use super::columns::ColumnBlocks;
 use super::config::{ACROSS, Channels, MmaConfig, OWNED};
 use super::copies::sync_copies;
 use super::inputs::{MmaInputs, MmaSizes};
+use super::moving::{DIRECTIONS, MovingRows, UPDATES, read_products};
 use super::row_table::RowTable;
 use super::softmax::{Softmax, largest_logit, soften, weigh};
 use super::tile::{SumPair, row_sum, zeros};
@@ -34,6 +35,8 @@ pub(super) struct ForwardOutputs {
 #[derive(CubeType)]
 struct OwnQueries {
     queries: OwnedRows,
+    /// The queries, if they change.
+    moving: MovingRows,
     table: RowTable,
     carried: Carried,
 }
@@ -54,6 +57,7 @@ pub(super) fn forward_kernel(
     let walk = CubeWalk::over_columns(place, config);
     let mut own = OwnQueries {
         queries: OwnedRows::new(owned, comptime![config.width()], transfer),
+        moving: MovingRows::new(config),
         table: RowTable::new(config),
         carried: Carried::new(),
     };
@@ -77,10 +81,11 @@ pub(super) fn forward_kernel(
     sync_copies(comptime![config.transfer()]);
     own.queries.begin(
         walk.of_plane,
-        comptime![config.resident()],
+        comptime![config.resident() && !config.reflects()],
         groups,
         comptime![config.width()],
     );
+    own.moving.read(&own.queries.blocks.tile, walk.of_plane);
     let mut far = most_far;
     if comptime![config.carries()] {
         far = 0usize;
@@ -191,17 +196,26 @@ fn step(
         blocks.fetch_keys(inputs, place, walk, left - 2, columns, config);
     }
     let mut scores = zeros(comptime![columns / ACROSS], groups);
-    blocks.channels.add_dots(
-        &own.queries,
-        walk.of_plane,
-        &blocks.keys.tile,
-        stage,
-        &mut scores,
-        comptime![config.resident()],
-        columns,
-        groups,
-        comptime![config.content()],
-    );
+    if comptime![config.reflects()] {
+        if comptime![near] {
+            read_products(&mut scores, inputs, place, walk);
+        } else {
+            let begin = stage * comptime![columns * config.width() / 8];
+            own.moving.add_dots(&blocks.keys.tile, begin, &mut scores);
+        }
+    } else {
+        blocks.channels.add_dots(
+            &own.queries,
+            walk.of_plane,
+            &blocks.keys.tile,
+            stage,
+            &mut scores,
+            comptime![config.resident()],
+            columns,
+            groups,
+            comptime![config.content()],
+        );
+    }
     let mut seconds =
         zeros(comptime![if near { config.second_results(columns) } else { 0 }], groups);
     if comptime![near && config.second_dim > 0] {
@@ -223,7 +237,7 @@ fn step(
     // Sums along rows need the registers.
     if comptime![!by_pairs] {
         if left > 1 {
-            blocks.fetch_values(inputs, walk, left - 2, columns);
+            blocks.fetch_values(inputs, walk, left - 2, columns, config);
         }
     }
     let column = (left - 1) * columns;
@@ -266,7 +280,7 @@ fn step(
     }
     if comptime![by_pairs] {
         if left > 1 {
-            blocks.fetch_values(inputs, walk, left - 2, columns);
+            blocks.fetch_values(inputs, walk, left - 2, columns, config);
         }
     }
     let begin = stage * comptime![columns * config.value_width() / 8];
@@ -280,8 +294,20 @@ fn step(
         comptime![Channels::all(config.value_width())],
         comptime![config.transfer()],
     );
+    if comptime![config.reflects() && !near] {
+        if left > 1 {
+            let begin = stage * comptime![columns * config.width() / 8];
+            let maps = &blocks.maps.blocks;
+            own.moving.subtract(
+                &maps.index(DIRECTIONS).tile,
+                &maps.index(UPDATES).tile,
+                begin,
+                config,
+            );
+        }
+    }
     if left > 1 {
-        blocks.store_values((left - 1) % 2);
+        blocks.store_values((left - 1) % 2, config);
     }
     sync_copies(comptime![config.transfer()]);
 }

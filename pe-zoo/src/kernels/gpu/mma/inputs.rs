@@ -14,6 +14,10 @@ pub(super) struct MmaInputs {
     pub(super) k: Box<[Piece]>,
     /// Values, `[plane, padded S, padded E]`.
     pub(super) values: Box<[Piece]>,
+    /// Directions of the maps that change queries, `[plane, padded S, padded D]`.
+    pub(super) directions: Box<[Piece]>,
+    /// Vectors that the maps of a block subtract from a query, each times the query's product with a direction, `[plane, padded S, padded D]`.
+    pub(super) updates: Box<[Piece]>,
     /// Slopes of the heads, `[H]`: of the distance, of the contextual position or of step prices.
     pub(super) slopes: Box<[f32]>,
     /// Distance table, `[H, N]`, whose last entry holds for all greater distances; with pieces, the numbers of all distances, `[N]`.

@@ -14,6 +14,7 @@ use super::dq::dq_kernel;
 use super::forward::{ForwardOutputsLaunch, forward_kernel};
 use super::near::ChannelGradients;
 use super::packed::{PackedOperands, upstream};
+use super::reflected_gradients;
 use super::row_sums::RowGradientsLaunch;
 use super::second::{SecondSlots, SplitGradient};
 use super::table::{PieceGradients, distance, pieces};
@@ -217,6 +218,9 @@ pub(in crate::kernels::gpu) fn gradients(
     by_distance: bool,
     config: MmaConfig,
 ) -> [Option<CubeTensor>; SLOTS] {
+    if config.reflects() {
+        return reflected_gradients::gradients(&forward.packed, &forward.output, grad, config);
+    }
     let MmaBackward {
         q,
         k,

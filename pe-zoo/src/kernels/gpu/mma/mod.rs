@@ -16,6 +16,7 @@
 //! | `tile`, `blocks`, `columns`, `queries`, `copies` | products in registers, and blocks in shared memory |
 //! | `biases` | biases and the causal mask |
 //! | `channels`, `near` | products whose channels decay |
+//! | `moving`, `reflected`, `reflected_gradients` | queries that change from block to block |
 //! | `pieces`, `piece_gradients` | a piecewise linear function of the distance |
 //! | `along`, `pair`, `row_table`, `entries` | forms along a row, and the tables of rows with their gradients |
 //! | `terms` | functions of pairs from their authors |
@@ -44,6 +45,7 @@ mod inputs;
 #[cfg(all(feature = "cuda", not(feature = "cuda-cpp")))]
 mod instruction;
 mod launch;
+mod moving;
 mod near;
 mod pack;
 mod packed;
@@ -52,6 +54,8 @@ mod piece_gradients;
 mod pieces;
 pub(super) mod product;
 mod queries;
+mod reflected;
+mod reflected_gradients;
 mod row_sums;
 mod row_table;
 mod rows;
@@ -68,7 +72,7 @@ mod warpgroup;
 #[cfg(all(test, feature = "flex"))]
 pub(super) use choice::supported;
 pub(super) use choice::{config, takes};
-pub(super) use config::MmaConfig;
+pub(super) use config::{MmaConfig, OWNED};
 pub(super) use launch::{MmaForward, forward, gradients};
 
 #[cfg(all(test, any(feature = "cores-sim", feature = "ptx")))]

@@ -26,6 +26,8 @@ pub(super) struct PackedOperands {
     pub(super) q: CubeTensor,
     pub(super) k: CubeTensor,
     pub(super) values: CubeTensor,
+    /// Directions and updates of the maps that change queries.
+    pub(super) maps: Option<[CubeTensor; 2]>,
     pub(super) slopes: CubeTensor,
     /// Distance table, or numbers of the distances.
     pub(super) distance: CubeTensor,
@@ -68,6 +70,7 @@ impl PackedOperands {
         let (width, value_width) = (config.width(), config.value_width());
         let tables = match config.along {
             AlongRow::QueryDistance => Slot::QueryDistance,
+            AlongRow::Reflected => Slot::ReflectedProducts,
             _ => Slot::ContextualVectors,
         };
         let slopes = match config.along {
@@ -124,6 +127,7 @@ impl PackedOperands {
             q: to_q,
             k: to_k,
             values: to_values,
+            maps: config.reflects().then(|| packed_maps(operands, sizes)),
             slopes: small(slopes),
             distance: small(distance),
             distance_entries: last_axis(&operands[distance]),
@@ -153,10 +157,16 @@ impl PackedOperands {
 
     pub(super) fn inputs(&self) -> MmaInputsLaunch {
         let arg = |tensor: &CubeTensor| tensor.clone().into_buffer_arg();
+        let [directions, updates] = match &self.maps {
+            Some(maps) => maps.each_ref(),
+            None => [&self.log; 2],
+        };
         MmaInputsLaunch::new(
             arg(&self.q),
             arg(&self.k),
             arg(&self.values),
+            arg(directions),
+            arg(updates),
             arg(&self.slopes),
             arg(&self.distance),
             arg(&self.piece_ends),
@@ -184,6 +194,35 @@ impl PackedOperands {
             self.max_position,
         )
     }
+}
+
+/// Packs directions and updates, `[B, H, padded S, padded D]` each.
+fn packed_maps(operands: &Operands<Cube>, sizes: Sizes) -> [CubeTensor; 2] {
+    let Sizes { batch, heads, columns, head_dim, .. } = sizes;
+    let config = MmaConfig::plain(Sizes { value_dim: head_dim, ..sizes });
+    let slots = [Slot::ReflectedDirections, Slot::ReflectedChunks];
+    let [directions, updates] = slots.map(|slot| whole_rows(&operands[slot]));
+    let shape = [batch, heads, padded(columns), config.width()];
+    let to = [&directions, &updates].map(|like| empty(like, &shape, DType::BF16));
+    let [to_directions, to_updates] = to.each_ref().map(|tensor| tensor.clone().into_buffer_arg());
+    // No rows of queries, and updates in place of values.
+    let LaunchGrid { count, dim } = grid(2 * padded(columns) / PACKED, batch * heads);
+    // SAFETY: cubes cover the packed columns exactly, and read only columns and channels that exist.
+    unsafe {
+        pack_kernel::launch_unchecked(
+            &directions.client,
+            count,
+            dim,
+            strided(&directions),
+            strided(&directions),
+            strided(&updates),
+            PackedRowsLaunch::new(to[0].clone().into_buffer_arg(), to_directions, to_updates),
+            0,
+            padded(columns),
+            config,
+        );
+    }
+    to
 }
 
 /// The gradient of the output in bf16, and statistics of the rows.

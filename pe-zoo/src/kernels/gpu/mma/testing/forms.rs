@@ -1,5 +1,6 @@
 //! The kernels of every form in the simulation, compared with the formulas in f64.
 
+use super::compare::{ROUNDED, close};
 use super::reference::SimulatedProblem;
 use super::simulated::Simulated;
 use super::terms;
@@ -7,20 +8,8 @@ use crate::kernels::gpu::mma::config::{AlongRow, MOST_GROUPS, MmaConfig};
 use crate::kernels::operands::Sizes;
 use crate::score::{FarPairs, TracedTerm};
 
-/// Tolerance relative to the norm of a tensor: weights and their gradients are rounded to eight bits.
-const ROUNDED: f64 = 6e-3;
-
 /// Factor of the tolerance for the gradient of slopes, in which every error is multiplied by a distance or a position.
 const BY_DISTANCE: f64 = 5.0;
-
-fn compare(name: &str, simulated: &[f32], expected: &[f64], off: f64) {
-    assert_eq!(simulated.len(), expected.len(), "{name}");
-    let norm = |numbers: &mut dyn Iterator<Item = f64>| numbers.map(|x| x * x).sum::<f64>().sqrt();
-    let apart = norm(&mut simulated.iter().zip(expected).map(|(a, b)| f64::from(*a) - b));
-    let whole = norm(&mut expected.iter().copied());
-    // `<=` is false for NaN.
-    assert!(apart <= off * whole.max(1.0), "{name} is {apart:.2e} off, of {whole:.2e}");
-}
 
 /// Gradients of the numbers whose running sums have these, `[B, H, S, D]`.
 fn backwards<F: Copy + std::ops::AddAssign>(of_sums: &[F], dim: usize, columns: usize) -> Vec<F> {
@@ -56,12 +45,12 @@ fn check_with(config: MmaConfig, change: &dyn Fn(&mut SimulatedProblem)) {
         let expected = problem.solve();
         let solution = simulated.run(&problem);
         let name = |what: &str| format!("{what} of {config:?} at {sizes:?}");
-        compare(&name("output"), &solution.output, &expected.output, ROUNDED);
-        compare(&name("gradient of queries"), &solution.q, &expected.q, ROUNDED);
-        compare(&name("gradient of keys"), &solution.k, &expected.k, ROUNDED);
-        compare(&name("gradient of values"), &solution.values, &expected.values, ROUNDED);
+        close(&name("output"), &solution.output, &expected.output, ROUNDED);
+        close(&name("gradient of queries"), &solution.q, &expected.q, ROUNDED);
+        close(&name("gradient of keys"), &solution.k, &expected.k, ROUNDED);
+        close(&name("gradient of values"), &solution.values, &expected.values, ROUNDED);
         if config.has_slopes() {
-            compare(
+            close(
                 &name("gradient of slopes"),
                 &solution.slopes,
                 &expected.slopes,
@@ -70,7 +59,7 @@ fn check_with(config: MmaConfig, change: &dyn Fn(&mut SimulatedProblem)) {
         }
         if config.distance {
             let off = BY_DISTANCE * ROUNDED;
-            compare(&name("gradient of distances"), &solution.distance, &expected.distance, off);
+            close(&name("gradient of distances"), &solution.distance, &expected.distance, off);
         }
         if config.pieces > 0 {
             for (what, numbers, expected) in [
@@ -79,26 +68,26 @@ fn check_with(config: MmaConfig, change: &dyn Fn(&mut SimulatedProblem)) {
                 ("rows' numbers", &solution.row_factors, &expected.row_factors),
             ] {
                 let off = BY_DISTANCE * ROUNDED;
-                compare(&name(&format!("gradient of {what}")), numbers, expected, off);
+                close(&name(&format!("gradient of {what}")), numbers, expected, off);
             }
         }
         if config.decay {
-            compare(&name("gradient of running sums"), &solution.decay, &expected.decay, ROUNDED);
+            close(&name("gradient of running sums"), &solution.decay, &expected.decay, ROUNDED);
         }
         let sums = &solution.channel_sums;
-        compare(&name("gradient of channels' sums"), sums, &expected.channel_sums, ROUNDED);
+        close(&name("gradient of channels' sums"), sums, &expected.channel_sums, ROUNDED);
         let (of_steps, expected_steps) = (
             backwards(sums, head_dim, columns),
             backwards(&expected.channel_sums, head_dim, columns),
         );
         let off = 2.0 * ROUNDED;
-        compare(&name("gradient of channels' decays"), &of_steps, &expected_steps, off);
+        close(&name("gradient of channels' decays"), &of_steps, &expected_steps, off);
         let (params, state) = (&solution.term_params, &solution.term_state);
         let off = BY_DISTANCE * ROUNDED;
-        compare(&name("gradient of parameters"), params, &expected.term_params, off);
-        compare(&name("gradient of token state"), state, &expected.term_state, ROUNDED);
+        close(&name("gradient of parameters"), params, &expected.term_params, off);
+        close(&name("gradient of token state"), state, &expected.term_state, ROUNDED);
         let off = if config.along == AlongRow::ContextualPieces { off } else { ROUNDED };
-        compare(&name("gradient of tables"), &solution.tables, &expected.tables, off);
+        close(&name("gradient of tables"), &solution.tables, &expected.tables, off);
         let again = simulated.run(&problem);
         let bits = |numbers: &[f32]| numbers.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
         for (what, first, second) in [

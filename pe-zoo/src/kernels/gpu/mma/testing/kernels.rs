@@ -19,6 +19,7 @@ use crate::kernels::gpu::mma::product::exact::{ExactFactorLaunch, ExactForm, exa
 use crate::kernels::gpu::mma::product::kernel::{FactorLaunch, ProductSizesLaunch, product_kernel};
 use crate::kernels::gpu::mma::product::round::{round_and_sum_rows, round_rows};
 use crate::kernels::gpu::mma::product::warpgroup::{WARPGROUP_UNITS, warpgroup_kernel};
+use crate::kernels::gpu::mma::reflected::{ReflectedGradientsLaunch, reflected_kernel};
 use crate::kernels::gpu::mma::row_sums::RowGradientsLaunch;
 use crate::kernels::gpu::testing::fake_device::{argument as a, device, target};
 
@@ -39,7 +40,24 @@ macro_rules! kernel {
 }
 
 fn inputs() -> MmaInputsLaunch {
-    MmaInputsLaunch::new(a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a())
+    MmaInputsLaunch::new(
+        a(),
+        a(),
+        a(),
+        a(),
+        a(),
+        a(),
+        a(),
+        a(),
+        a(),
+        a(),
+        a(),
+        a(),
+        a(),
+        a(),
+        a(),
+        a(),
+    )
 }
 
 fn place() -> MmaSizesLaunch {
@@ -73,6 +91,11 @@ pub(super) fn dkv_rows(of: OfKeys, config: MmaConfig) -> Box<dyn CubeKernel> {
     let out = ColumnGradientsLaunch::new(a(), a(), a(), a());
     let config = config.of(MmaPass::Keys);
     kernel!(dkv_rows_kernel, inputs(), place(), upstream(), a(), out, of, config)
+}
+
+pub(super) fn reflected(config: MmaConfig) -> Box<dyn CubeKernel> {
+    let out = ReflectedGradientsLaunch::new(a(), a(), a(), a(), a(), a(), a(), a(), a());
+    kernel!(reflected_kernel, inputs(), place(), upstream(), out, config.of(MmaPass::Rows))
 }
 
 pub(super) fn pack(config: MmaConfig) -> Box<dyn CubeKernel> {

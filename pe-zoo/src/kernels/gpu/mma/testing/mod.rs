@@ -3,6 +3,8 @@
 #[cfg(feature = "cores-sim")]
 mod channels;
 #[cfg(feature = "cores-sim")]
+mod compare;
+#[cfg(feature = "cores-sim")]
 mod forms;
 mod kernels;
 #[cfg(feature = "cores-sim")]
@@ -13,6 +15,8 @@ mod products;
 mod ptx;
 #[cfg(feature = "cores-sim")]
 mod reference;
+#[cfg(feature = "cores-sim")]
+mod reflected;
 #[cfg(feature = "cores-sim")]
 mod row;
 #[cfg(feature = "cores-sim")]

@@ -127,6 +127,35 @@ fn fragments_stay_in_registers() {
 }
 
 #[test]
+fn queries_that_change_stay_in_registers() {
+    for width in [32, 64, 96, 128] {
+        let config = MmaConfig {
+            head_dim: width,
+            value_dim: width,
+            along: AlongRow::Reflected,
+            decay: true,
+            ..PLAIN
+        };
+        let product = OWNED / ACROSS * width / STEP;
+        // Forward, a diagonal block has a product with the values, and one on the left also those with keys, directions and updates.
+        // Backward, the queries change twice, a diagonal block has two products, and one on the left ten.
+        let forward = ("forward", kernels::forward(config), 1 + 4);
+        for (pass, kernel, products) in
+            [forward, ("backward", kernels::reflected(config), 2 + 2 + 10)]
+        {
+            let text = ptx(&*kernel);
+            let name = format!("mma, reflected products, heads of {width}, {pass}");
+            if width.is_multiple_of(64) {
+                written(&name, &text);
+            }
+            assert!(!text.contains(".local"), "{name}: an array lies in local memory");
+            let count = text.matches("mma.sync.aligned.m16n8k16").count();
+            assert_eq!(count, products * product, "{name}");
+        }
+    }
+}
+
+#[test]
 fn conversions_compile() {
     for width in [64, 128] {
         let config = MmaConfig { head_dim: width, value_dim: width, ..PLAIN };

@@ -44,6 +44,7 @@ impl RowProblem<'_> {
             AlongRow::Nothing
             | AlongRow::FarProducts(_)
             | AlongRow::ChannelDecay
+            | AlongRow::Reflected
             | AlongRow::Term(_) => self.softmax(self.logits),
             AlongRow::StepPrices => self.step_prices(),
             AlongRow::Sticks { strict } => self.sticks(strict),

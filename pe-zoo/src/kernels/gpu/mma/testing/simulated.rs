@@ -45,7 +45,7 @@ fn add_sinks(problem: &SimulatedProblem, output: &mut [f32], log: &mut [f32]) ->
 }
 
 /// Buffers of the operands, and those that the backward kernels have in addition.
-const INPUTS: usize = 14;
+const INPUTS: usize = 16;
 const UPSTREAM: usize = 3;
 
 impl Simulated {
@@ -105,6 +105,7 @@ impl Simulated {
         let grid = [(padded(rows) + 2 * padded(columns)) / PACKED, planes];
         self.pack.run(&mut buffers, Scalars { sizes: &strided, factors: &[] }, grid, BLOCK);
         let [q, k, values] = buffers.split_off(3).try_into().unwrap();
+        let unused = Vec::new();
         let SimulatedProblem { slopes, distance, decay, decay_residual, .. } = problem;
         let channel_sums = &problem.channel_sums;
         let near = self.channels.as_ref().map(|channels| channels.near(problem));
@@ -117,6 +118,8 @@ impl Simulated {
                 &q,
                 &k,
                 &values,
+                &unused,
+                &unused,
                 slopes,
                 distance,
                 piece_ends,
