@@ -68,9 +68,13 @@ fn whole(count: f64) -> String {
 /// Returns the trend as a document: the last night compared with the one before, figures by workload, the commits.
 pub fn document(nights: &[Night]) -> Document {
     let about = match nights {
-        [] => "There are no nights yet.".to_owned(),
-        [_] => "1 night. Each point is a mean over the seeds of the night.".to_owned(),
-        _ => format!("{} nights. Each point is a mean over the seeds of a night.", nights.len()),
+        [] => "There are no nightly runs yet.".to_owned(),
+        [_] => "This page shows 1 nightly run. Each point is the mean over the seeds of this run."
+            .to_owned(),
+        _ => format!(
+            "This page shows {} nightly runs. Each point is the mean over the seeds of a nightly run.",
+            nights.len()
+        ),
     };
     let mut sections: Vec<Section> =
         nights.last().map(|last| last_night(nights, last)).into_iter().collect();
@@ -196,6 +200,9 @@ mod tests {
         );
         let text = markdown_document(&document(&nights));
         assert!(text.contains("| 2 | 2026-01-03T03:04:05Z |") && !text.contains("<img"), "{text}");
-        assert_eq!(markdown_document(&document(&[])), "# Nights\n\nThere are no nights yet.\n");
+        assert_eq!(
+            markdown_document(&document(&[])),
+            "# Nights\n\nThere are no nightly runs yet.\n"
+        );
     }
 }

@@ -54,6 +54,14 @@ pub enum TaskError {
         /// Description of the accepted lengths.
         expected: String,
     },
+    /// The tokenizer of a pretrained model does not suit the task.
+    #[error("{task}: {reason}")]
+    ModelTokenizer {
+        /// Id of the task.
+        task: &'static str,
+        /// Problem, with a remedy.
+        reason: String,
+    },
     /// The text has fewer windows than requested.
     #[error(
         "{task}: {} into the {part} part of the text, which has {tokens} tokens in {documents} {} (windows that fit: \

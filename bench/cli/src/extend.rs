@@ -77,8 +77,8 @@ pub(super) struct ExtendArgs {
     /// the scaling factor (--factors).
     #[arg(long, value_enum, value_delimiter = ',')]
     methods: Vec<Method>,
-    /// Scaling factors for the methods that take one, separated by commas; default: each length divided by the trained
-    /// context.
+    /// Scaling factors for the methods that take one, separated by commas; default: each length above the trained
+    /// context, divided by the trained context.
     #[arg(long, value_delimiter = ',')]
     factors: Vec<f64>,
     /// Encodings to evaluate, separated by commas. They replace the methods unless --methods is also given. `nope` with

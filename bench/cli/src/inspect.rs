@@ -37,8 +37,8 @@ pub(crate) struct InspectArgs {
     /// Length of the sample, in the task's unit; default: the training length.
     #[arg(long)]
     len: Option<usize>,
-    /// Score gates against the tokens at which words, sentences or paragraphs end. Default: score gates against the
-    /// tokens that the task counts.
+    /// Measure how well an encoding's gates (for example of CoPE or FoX) detect the tokens at which words, sentences or
+    /// paragraphs end. Default: how well they detect the tokens that the task counts.
     #[arg(long, value_parser = one_of(MARKS))]
     marks: Option<TextMarks>,
     /// Second cell, as a key or the path of saved weights. The maps then show the values of the first cell minus the
@@ -189,8 +189,8 @@ fn print(gates: &[GateScore], is_marked: bool, marks: &str, task: &str) {
             "the encoding has no gates".to_owned()
         } else {
             format!(
-                "the task {task} counts no tokens; use --marks to score gates against the ends of words, sentences \
-                 or paragraphs"
+                "the task {task} counts no tokens; use --marks to measure how well gates detect the ends of words, \
+                 sentences or paragraphs"
             )
         };
         say(&format!("No gate scores: {reason}."));

@@ -257,7 +257,7 @@ fn joined_criteria(sources: &[PathBuf], out: &Path) -> anyhow::Result<Option<Str
         return Ok(None);
     }
     Ok(Some(
-        "note: the folders have reports with different titles or criteria; set the criteria with `pe-bench report \
+        "note: the folders have reports with different titles or settings; choose the settings with `pe-bench report \
          --settings`"
             .to_owned(),
     ))

@@ -22,9 +22,9 @@ pub(crate) struct PackArgs {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Make the file smaller. Leave out slices (results by sample property). Round times and the numbers of curves and
-    /// validations. Round the loss of each question to one of 85 levels between the smallest and the largest loss. For cells
-    /// that were only run to choose a learning rate, also leave out curves, gates, individual answers, validations of
-    /// splits, and all validations except the last.
+    /// validations. Round the loss of each question to one of 86 evenly spaced values from the smallest to the largest
+    /// loss of the evaluation. For cells that were only run to choose a learning rate, also leave out curves, gates,
+    /// individual answers, validations of splits, and all validations except the last.
     #[arg(long = "lean")]
     is_lean: bool,
 }

@@ -25,7 +25,7 @@ pub(super) const ALL: &str = "results/report";
 /// Criteria of a report: when a run counts as solved, and the base of an ablation.
 #[derive(Args, Clone, Default)]
 pub(crate) struct Criteria {
-    /// TOML file with the criteria of the report. The fields are the same as in the `[report]` section of a suite.
+    /// TOML file with the settings of the report. The fields are the same as in the `[report]` section of a suite.
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
     /// Base of an ablation: the name, in the suite, of the encoding with which all other encodings are compared.

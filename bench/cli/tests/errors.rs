@@ -115,7 +115,7 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         (vec!["run", &suite, "--encodings", "aliby"], "did you mean `alibi`?"),
         (vec!["run", &suite, "--encodings", "cope+rop"], "at character 6"),
         (vec!["run", &suite, "--encodings", "rope+rope"], "is given twice"),
-        (vec!["run", &suite, "--encodings", ""], "no encoding, expected names"),
+        (vec!["run", &suite, "--encodings", ""], "an entry of the list is empty"),
         (
             vec!["run", &suite, "--encodings", "cope{max_positions=-1}"],
             "max_positions: invalid value: integer `-1`, expected a whole number of at least 0",

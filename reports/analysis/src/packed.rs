@@ -98,12 +98,13 @@ fn texts(bytes: Vec<u8>) -> PolarsResult<Vec<String>> {
 /// Removes from records what a report of a repository does not need, and rounds what it shows with fewer digits; a second
 /// time changes nothing.
 ///
-/// Results by sample property are removed; of cells that only chose a value of a grid, beside others with fresh seeds, also
-/// the training curve, all validations but the last, gates, and answers to single questions. Losses of single questions
-/// are rounded to 85 steps between the smallest and the largest of an evaluation, curves and validations to four
-/// digits, perplexities and bits per byte, which follow from the likelihood, to six, and seconds of evaluations to two. Where
-/// there are validations, their own seconds and those of curves, from which nothing is computed then, keep one digit, and
-/// likelihoods of validations before the last two if exact match ranks. Other results keep all digits.
+/// Results by sample property are removed; of cells that only chose a value of a grid, beside others with fresh seeds,
+/// also the training curve, all validations but the last, gates, and answers to single questions. Losses of single
+/// questions are rounded to 86 evenly spaced values from the smallest to the largest of an evaluation, curves and
+/// validations to four digits, perplexities and bits per byte, which follow from the likelihood, to six, and seconds of
+/// evaluations to two. Where there are validations, their own seconds and those of curves, from which nothing is
+/// computed then, keep one digit, and likelihoods of validations before the last two if exact match ranks. Other
+/// results keep all digits.
 pub fn lean(records: &mut [RunRecord]) {
     let place = |r: &RunRecord| (r.suite.clone(), r.workload.clone());
     let is_fresh = |r: &RunRecord| r.grid.as_ref().is_some_and(|grid| grid.fresh);

@@ -8,11 +8,11 @@
 //! | `progress` | at most five times a second for each cell | `phase` (`train`, `eval`), `done`, `of`, `loss` or null |
 //! | `point` | the training curve has a new point | `step`, `loss` (mean since the last point), `learning_rate`, `seconds` |
 //! | `validated` | the model was validated | `step`, `exact_match`, `token_accuracy`, `nll`, `samples`, `seconds` |
-//! | `held` | another process holds the cell | `by` |
-//! | `picked-up` | the other process ended the cell | `status`, `reason` or null |
+//! | `held` | another process is running the cell, or another cell is training its weights | `by` |
+//! | `picked-up` | another process has ended the cell | `status`, `reason` or null |
 //! | `ended` | the record of the cell is on disk | `status`, `reason` or null, `seconds` of training and evaluation |
 //! | `interrupted` | the cell was stopped; the next run resumes it | |
-//! | `lost` | another process took over the cell | |
+//! | `lost` | another process took over the cell, because its claim was not renewed in time | |
 //! | `trouble` | a problem that does not end the cell | `text` |
 //! | `finish` | last, unless the sweep breaks | `statuses` (number of cells by status), `open`, `unreadable`, `interrupted`, `report` or null |
 //!

@@ -122,9 +122,12 @@ pub(crate) struct SweepArgs {
     pub(crate) quiet: bool,
     /// Print one JSON object per event, one per line.
     ///
-    /// The field `event` is start, began, resumed, progress, point, validated, held, picked-up, ended, interrupted, lost,
-    /// trouble or finish. All events but start and finish have the key, workload, encoding and seed of the
-    /// cell. Field names contain the units.
+    /// The field `event` is start, began, resumed, progress, point, validated, held, picked-up, ended, interrupted,
+    /// lost, trouble or finish. `point` is a new point of the training curve. `held` means that another process is
+    /// running the cell, or that another cell is training the weights of this cell. `picked-up` means that another
+    /// process has ended the cell, and `lost` that another process took it over because its claim was not renewed in
+    /// time. `trouble` is a problem that does not end the cell. All events but start and finish have the key, workload,
+    /// encoding and seed of the cell. Field names contain the units.
     #[arg(long, conflicts_with = "open")]
     pub(crate) json: bool,
 }

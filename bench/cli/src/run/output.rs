@@ -71,7 +71,7 @@ impl<'a> SweepOutput<'a> {
 pub(super) fn complain_of_unreadable(statuses: &[CellFile]) {
     for one in statuses {
         if let CellStatus::Unreadable(error) = &one.status {
-            complain(&format!("{error}; its cell is not run"));
+            complain(&format!("cell not run, because its record cannot be read: {error}"));
         }
     }
 }

@@ -37,7 +37,7 @@ pub enum Method {
     Yarn,
     /// The base is multiplied by 100, independent of `s`.
     Theta,
-    /// Clipped RoPE: the slowest frequencies are reduced, the last to 0, independent of `s`.
+    /// Clipped RoPE: the slowest 20/64 (31%) of the frequencies are lowered, the slowest to 0, independent of `s`.
     Clipped,
     /// SelfExtend: for distances beyond a quarter of the trained length, groups of consecutive positions share a number.
     /// A group is just large enough that at `s` times the trained length no distance exceeds the trained length.

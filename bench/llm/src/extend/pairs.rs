@@ -62,18 +62,21 @@ impl InputOutput {
     /// Tokenizes pairs of an input and its output for a model.
     ///
     /// # Errors
-    /// [`TaskError::InvalidSetting`] if there is no pair, or the tokenizer rejects a text or leaves none of its tokens.
+    /// [`TaskError::InvalidSetting`] if there is no pair, [`TaskError::ModelTokenizer`] if the tokenizer rejects a text
+    /// or leaves none of its tokens.
     pub fn new(pairs: &[(String, String)], model: &Pretrained) -> Result<Self, TaskError> {
-        let refuse = |field, value: String, expected: String| {
-            Err(TaskError::InvalidSetting { task: META.id, field, value, expected })
-        };
         if pairs.is_empty() {
-            return refuse(
-                "items",
-                "empty".to_owned(),
-                "at least one input with an output".to_owned(),
-            );
+            return Err(TaskError::InvalidSetting {
+                task: META.id,
+                field: "items",
+                value: "empty".to_owned(),
+                expected: "at least one input with an output".to_owned(),
+            });
         }
+        let refused = |index: usize, reason: &dyn std::fmt::Display| {
+            let reason = format!("item {}: {reason}", index + 1);
+            TaskError::ModelTokenizer { task: META.id, reason }
+        };
         let closing = model.tokenizer().around().after;
         let end = model.end.first().or(closing.first()).copied();
         let mut items = Vec::new();
@@ -84,17 +87,11 @@ impl InputOutput {
             match texts.map(|(alone, both)| TokenizedItem::of(&alone, both, end)) {
                 Ok(Some(item)) => items.push(item),
                 Ok(None) => {
-                    let value = format!(
-                        "a list in which the tokens of input and output of item {} merge",
-                        index + 1
-                    );
-                    return refuse("items", value, "a list without such items".to_owned());
+                    let reason = "the model's tokenizer gives the output no tokens that are separate from the input; \
+                                  leave out this item";
+                    return Err(refused(index, &reason));
                 }
-                Err(reason) => {
-                    let value = format!("a list whose item {} the tokenizer rejects", index + 1);
-                    let expected = format!("a list of texts that the tokenizer accepts: {reason}");
-                    return refuse("items", value, expected);
-                }
+                Err(error) => return Err(refused(index, &error)),
             }
         }
         let facts = Self::facts(&items, model.vocabulary);

@@ -75,7 +75,8 @@ impl Passkey {
     /// Tokenizes the prompt without filler for each number; sample `k` hides its number at depth `k % depths`.
     ///
     /// # Errors
-    /// [`TaskError::InvalidSetting`] if `depths` is 0 or the tokenizer rejects the prompt.
+    /// [`TaskError::InvalidSetting`] if `depths` is 0, [`TaskError::ModelTokenizer`] if the tokenizer rejects the
+    /// prompt.
     pub fn new(
         tokens: Arc<dyn ModelTokenizer>,
         vocabulary: usize,
@@ -90,7 +91,7 @@ impl Passkey {
         let filled = tokens.prompt(&format!("{INTRODUCTION}{PARAGRAPH}")).map_err(refused)?;
         let paragraph = after(&introduction, &filled);
         if paragraph.is_empty() {
-            return Err(refused("a paragraph of filler has no tokens"));
+            return Err(refused("the model's tokenizer gives a paragraph of filler no tokens"));
         }
         let rests = numbers.iter().flat_map(|number| after(&introduction, &number.shortest));
         let facts = Facts::of_text(introduction.iter().chain(paragraph).chain(rests), vocabulary);
@@ -123,9 +124,8 @@ impl Passkey {
 
 /// Error about a tokenizer that the task cannot use.
 fn refused(reason: impl std::fmt::Display) -> TaskError {
-    let (field, value) = ("tokenizer", "the tokenizer of the model".to_owned());
-    let expected = format!("a tokenizer that accepts the prompt: {reason}");
-    TaskError::InvalidSetting { task: META.id, field, value, expected }
+    let reason = format!("{reason}; leave out this task with `--tasks text`");
+    TaskError::ModelTokenizer { task: META.id, reason }
 }
 
 /// Text up to the answer, with the number before paragraph `place` of the filler.
@@ -156,7 +156,9 @@ fn numbers(tokens: &dyn ModelTokenizer) -> anyhow::Result<Vec<HiddenNumber>> {
         // The last token of the question may merge with the answer.
         let answer = after(&question, &shortest).len();
         if answer == 0 || answer == shortest.len() {
-            anyhow::bail!("its tokens do not separate the question from the answer");
+            anyhow::bail!(
+                "the model's tokenizer gives the answer no tokens that are separate from the question"
+            );
         }
         Ok(HiddenNumber { digits, shortest, answer })
     };

@@ -59,7 +59,7 @@ impl LongText {
     /// Tokenizes a text.
     ///
     /// # Errors
-    /// [`TaskError::InvalidSetting`] if the tokenizer rejects the text.
+    /// [`TaskError::ModelTokenizer`] if the tokenizer rejects the text.
     pub fn new(
         parts: &Parts,
         tokens: &dyn ModelTokenizer,
@@ -68,11 +68,9 @@ impl LongText {
     ) -> Result<Self, TaskError> {
         let text = |part: Part| parts.texts(part).collect::<String>();
         let encode = |text: &str| {
-            tokens.encode(text).map_err(|reason| TaskError::InvalidSetting {
+            tokens.encode(text).map_err(|error| TaskError::ModelTokenizer {
                 task: META.id,
-                field: "text",
-                value: "rejected by the model's tokenizer".to_owned(),
-                expected: format!("a text that the tokenizer accepts: {reason}"),
+                reason: error.to_string(),
             })
         };
         let kept = text(Part::Validation);

@@ -50,7 +50,8 @@ pub fn encoding(entry: &Value) -> Result<Named, String> {
         .map_err(|error| error.to_string())?;
     match name {
         Some(name) if name.trim().is_empty() => {
-            Err("`name` is empty, expected a name for tables".to_owned())
+            Err("`name` is empty; write the name under which the report shows this encoding, or leave out `name`"
+                .to_owned())
         }
         name => Ok((name.unwrap_or_else(|| config.to_string()), config)),
     }
@@ -68,7 +69,9 @@ pub(super) fn choose(selected: &mut [Vec<Named>], asked: &[String]) -> Result<()
     for item in asked.iter().flat_map(|text| items(text, &names)) {
         if item.is_empty() {
             return Err(
-                "no encoding, expected names or expressions, separated by commas".to_owned()
+                "an entry of the list is empty, expected names or expressions separated by single commas, such as \
+                 rope,cope"
+                    .to_owned(),
             );
         }
         let own = if has_name(item) { None } else { Some(expression(item, &known)?) };

@@ -186,8 +186,8 @@ fn the_command_line_may_ask_for_expressions_that_the_suite_does_not_have() {
     };
     assert_eq!(cells("alibi, r, s ,nope").unwrap(), 6);
     for (asked, expected) in [
-        ("nope,,alibi", "no encoding, expected names"),
-        ("nope,", "no encoding, expected names"),
+        ("nope,,alibi", "an entry of the list is empty"),
+        ("nope,", "an entry of the list is empty"),
         ("nope,r, s,nope", "at `--encodings`: `nope` is listed twice; keep one"),
         ("RoPE", "did you mean `rope`?"),
         ("yarn", "did you mean `rope{scaling={rope_type=yarn,factor=2.0}}`?"),

@@ -64,7 +64,8 @@ impl Losses {
         self.steps.iter().map(move |steps| self.low + step * f64::from(*steps))
     }
 
-    /// Rounds the losses to 85 steps between the smallest and the largest, which a record writes as a letter each.
+    /// Rounds the losses to 86 evenly spaced values from the smallest to the largest, which a record writes as a letter
+    /// each.
     pub fn coarsen(&mut self) {
         for step in &mut self.steps {
             *step = step.saturating_add(STEP / 2) / STEP * STEP;

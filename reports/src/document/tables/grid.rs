@@ -69,7 +69,8 @@ fn validation(headline: Metric, point: &GridResult) -> TableCell {
 
 fn notes(report: &Report, workload: &Workload, grid: &analysis::grid::WorkloadGrid) -> Vec<String> {
     let by = if workload.headline.higher_is_better() {
-        "the highest exact match in validation, averaged over seeds; among equal values the lowest loss decides"
+        "the highest exact match in validation, averaged over seeds. If several values have the same exact match, the \
+         one with the lowest loss is the best"
     } else {
         "the lowest loss in validation, averaged over seeds"
     };

@@ -191,7 +191,7 @@ fn effect_cell(comparison: &Comparison) -> TableCell {
     }
 }
 
-/// Returns the criteria that determine the time to solve of a workload.
+/// Returns sentences about the points up to which the steps and seconds to solve of a workload are counted.
 fn criteria(workload: &Workload, solved_loss: f64) -> String {
     let by_validation =
         "the first of the consecutive validations after which training counts as solved";
@@ -207,9 +207,16 @@ fn criteria(workload: &Workload, solved_loss: f64) -> String {
         }
     };
     match (validated(true), validated(false)) {
-        (true, _) => by_validation.to_owned(),
-        (false, true) => format!("{by_validation}; for cells without validations {by_loss}"),
-        (false, false) => by_loss,
+        (true, _) => format!(
+            "They are counted up to {by_validation}. Seeds without such validations are left out."
+        ),
+        (false, true) => format!(
+            "With validations, they are counted up to {by_validation}. Without validations, they are counted up to \
+             {by_loss}. Seeds without such a point are left out."
+        ),
+        (false, false) => {
+            format!("They are counted up to {by_loss}. Seeds without such a point are left out.")
+        }
     }
 }
 
@@ -246,8 +253,8 @@ pub(crate) fn run_metrics(report: &Report, workload: &Workload) -> Table {
         .table()
         .with_legend(format!(
         "Fit rate: the share of seeds that solved training, that is, reached an exact match of at least {} in \
-         distribution. Diverged seeds count as not solved. Steps and seconds to solve are counted up to {}: median \
-         over the solved seeds that have such a point, with minimum and maximum in brackets.",
+         distribution. Diverged seeds count as not solved. Steps and seconds to solve: median over the solved seeds, \
+         with minimum and maximum in brackets. {}",
         percent(solved_exact_match),
         criteria(workload, solved_loss)
     ))

@@ -75,7 +75,7 @@ CoPE | 100.0% {3 of 3} | 150 {[100, 150] n=3} | 3.00 {[2.00, 3.00] n=3} | ≥ 12
 learned | 50.0% {1 of 2} | 100 {n=1} | 2.00 {n=1} | 64 {n=1} | 1.00
 NoPE | 33.3% {1 of 3} | 100 {n=1} | 2.00 {n=1} | 0 {[0, 64] n=3} | 0.00
 RoPE | 100.0% {3 of 3} | 150 {[100, 150] n=3} | 3.00 {[2.00, 3.00] n=3} | ≥ 128 {n=3} | ≥ 2.00
-Fit rate: the share of seeds that solved training, that is, reached an exact match of at least 99.0% in distribution. Diverged seeds count as not solved. Steps and seconds to solve are counted up to the first point of the training curve with a loss of at most 1 nats per scored token: median over the solved seeds that have such a point, with minimum and maximum in brackets.
+Fit rate: the share of seeds that solved training, that is, reached an exact match of at least 99.0% in distribution. Diverged seeds count as not solved. Steps and seconds to solve: median over the solved seeds, with minimum and maximum in brackets. They are counted up to the first point of the training curve with a loss of at most 1 nats per scored token. Seeds without such a point are left out.
 Effective length: the largest evaluated length up to which exact match on the training split is at least 90.0% at every length; median over seeds, with minimum and maximum in brackets. ≥: this share is reached even at the longest evaluated length. 0: exact match is below this share already at the shortest length.";
     assert_eq!(show(&run_metrics(&report, &report.workloads[0])), expected);
 }
