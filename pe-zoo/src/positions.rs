@@ -140,10 +140,15 @@ impl Positions {
 
     /// Returns the positions of some rows and of the columns that they need, both given by index. The last row is the last column.
     pub(crate) fn block(&self, rows: Range<usize>, columns: Range<usize>, device: &Device) -> Self {
-        let first_row = self.first_row + rows.start - columns.start;
         self.memo(&format!("block {rows:?} {columns:?}"), device, || {
-            Self::of(self.cols[columns.clone()].into(), first_row).in_steps(self.steps)
+            self.own_block(rows.clone(), columns.clone())
         })
+    }
+
+    /// Returns [`block`](Self::block) with memos of its own, which end with it.
+    pub(crate) fn own_block(&self, rows: Range<usize>, columns: Range<usize>) -> Self {
+        let first_row = self.first_row + rows.start - columns.start;
+        Self::of(self.cols[columns].into(), first_row).in_steps(self.steps)
     }
 
     /// Longest distance between a row and a column; 0 for a single token.
@@ -154,12 +159,8 @@ impl Positions {
     /// Distances `row - column` as integers, `[T, S]`; 0 where the column comes later.
     pub fn distances(&self, device: &Device) -> Tensor<2, Int> {
         self.memo("distances", device, || {
-            let (rows, cols) = (self.rows(), self.cols());
-            let values = rows
-                .iter()
-                .flat_map(|row| cols.iter().map(|col| row.saturating_sub(*col) as i64))
-                .collect::<Vec<_>>();
-            Tensor::from_data(TensorData::new(values, [rows.len(), cols.len()]), device)
+            let PositionTensors { rows, columns } = self.tensors(device);
+            (rows - columns).clamp_min(0)
         })
     }
 
@@ -170,21 +171,33 @@ impl Positions {
 
     /// 1 where the row may see the column and 0 elsewhere, `[T, S]`.
     pub fn visible(&self, device: &Device) -> Tensor<2> {
-        self.memo("visible", device, || self.causal(1.0, 0.0, device))
+        self.memo("visible", device, || {
+            let PositionTensors { rows, columns } = self.tensors(device);
+            columns.lower_equal(rows).float()
+        })
     }
 
     /// 0 where the row may see the column and minus infinity elsewhere, `[T, S]`.
     pub fn causal_bias(&self, device: &Device) -> Tensor<2> {
-        self.memo("causal-bias", device, || self.causal(0.0, f32::NEG_INFINITY, device))
+        self.memo("causal-bias", device, || {
+            let PositionTensors { rows, columns } = self.tensors(device);
+            let zeros = Tensor::zeros([self.rows().len(), self.cols().len()], device);
+            zeros.mask_fill(columns.greater(rows), f32::NEG_INFINITY)
+        })
     }
 
-    fn causal(&self, seen: f32, hidden: f32, device: &Device) -> Tensor<2> {
-        let (rows, cols) = (self.rows(), self.cols());
-        let values = rows
-            .iter()
-            .flat_map(|row| cols.iter().map(move |col| if col <= row { seen } else { hidden }))
-            .collect::<Vec<_>>();
-        Tensor::from_data(TensorData::new(values, [rows.len(), cols.len()]), device)
+    /// Returns the positions as tensors. The first column is at 0, so that distances of large positions fit into 32 bits.
+    fn tensors(&self, device: &Device) -> PositionTensors {
+        let first = self.cols.first().copied().unwrap_or(0);
+        let numbers = |positions: &[usize], shape: [usize; 2]| {
+            let numbers = positions.iter().map(|n| (n - first) as i64).collect::<Vec<_>>();
+            Tensor::from_data(TensorData::new(numbers, shape), device)
+        };
+        let (rows, columns) = (self.rows(), self.cols());
+        PositionTensors {
+            rows: numbers(rows, [rows.len(), 1]),
+            columns: numbers(columns, [1, columns.len()]),
+        }
     }
 
     /// Returns a value that depends only on these positions, computed once and shared by layers and
@@ -212,6 +225,12 @@ impl Positions {
             value
         })
     }
+}
+
+/// Positions of the rows, `[T, 1]`, and of the columns, `[1, S]`, less that of the first column.
+struct PositionTensors {
+    rows: Tensor<2, Int>,
+    columns: Tensor<2, Int>,
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //!
 //! [`ScoreMod`] lists the modifiers with kernels of their own. Any other can be written as a
 //! [`PairTerm`], a function of one pair of tokens that runs inside the same kernels on the CPU, and on NVIDIA GPUs in bf16.
-//! Elsewhere it becomes a tensor of size `T x S`.
+//! Elsewhere it is computed with tensors; on GPUs, for 256 rows at a time.
 
 #[cfg(feature = "flex")]
 mod block;
@@ -18,6 +18,8 @@ mod graph;
 mod modifiers;
 mod number;
 mod pair;
+#[cfg(any(feature = "flex", feature = "cube"))]
+mod tensors;
 mod term;
 
 #[cfg(feature = "flex")]
@@ -32,6 +34,8 @@ pub use modifiers::{
 };
 pub use number::{Number, Real};
 pub use pair::{Pair, PairTerm};
+#[cfg(any(feature = "flex", feature = "cube"))]
+pub(crate) use tensors::{TensorMap, TokenAxes};
 pub use term::Term;
 #[cfg(any(feature = "flex", feature = "cube"))]
 pub(crate) use term::TermKernel;
@@ -94,12 +98,12 @@ pub enum ScoreMod {
     /// one such part.
     Products(Tensor<4>),
     /// Replaces the products by those of queries with keys that every token in between has
-    /// reflected; without a `T x S` tensor on the CPU.
+    /// reflected; in kernels on the CPU.
     Reflected(Reflected),
-    /// Replaces the products of pairs at long distances by those of other queries and keys; without a `T x S` tensor on the CPU.
+    /// Replaces the products of pairs at long distances by those of other queries and keys; in kernels on the CPU.
     FarProducts(FarProducts),
-    /// Replaces the products by sums over channels that each decay, `q_ic k_jc exp(cumulative[i, c] - cumulative[j, c])`; without
-    /// a `T x S` tensor on the CPU, and on NVIDIA GPUs in bf16.
+    /// Replaces the products by sums over channels that each decay, `q_ic k_jc exp(cumulative[i, c] - cumulative[j, c])`; in
+    /// kernels on the CPU, and on NVIDIA GPUs in bf16.
     ChannelDecay {
         /// Running sums of numbers of at most 0, up to and including each column's token, `[B, H, S, D]`.
         cumulative: Tensor<4>,

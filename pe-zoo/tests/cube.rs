@@ -463,3 +463,18 @@ fn hard_attention_and_tables_without_room_fall_back_to_the_reference() {
     let wide = Sizes { head_dim: 4096, value_dim: 4096, ..sizes };
     compare_at(&wide, &at, 0.1, |_, _| ScoreMod::None);
 }
+
+/// With more rows than a block has, and some in the last block only.
+#[test]
+fn dense_logits_of_long_passes_are_computed_in_blocks_of_rows() {
+    let sizes = Sizes { batch: 1, heads: 2, rows: 300, columns: 310, head_dim: 6, value_dim: 5 };
+    for at in positions(&sizes) {
+        compare_at(&sizes, &at, 1.0, |sizes, leaves| {
+            let distances = distance(sizes, leaves, 20, Beyond::Zero);
+            ScoreMod::Sum(vec![dense(sizes, leaves), decay(sizes, leaves), distances])
+        });
+        compare_at(&sizes, &at, 1.0, |sizes, leaves| {
+            ScoreMod::Sum(vec![slope(sizes, leaves), ScoreMod::Hard])
+        });
+    }
+}

@@ -1,4 +1,4 @@
-//! Blocks of rows that see few columns, so that an attention with a window computes few hidden logits.
+//! Blocks of rows and the columns that they see, so that few hidden logits are computed.
 
 use std::ops::Range;
 
@@ -16,6 +16,11 @@ pub(super) struct RowBlock {
 /// Smallest number of rows of a block; the calls of smaller blocks take longer than the logits that they save.
 const SMALLEST: usize = 128;
 
+/// Number of rows whose logits a GPU makes dense together. Fewer take less memory, but each block has launches of its own and too
+/// few rows leave a large GPU idle.
+#[cfg(any(feature = "flex", feature = "cube"))]
+pub(super) const DENSE_ROWS: usize = 256;
+
 /// Number of hidden columns that are kept before the visible ones: a perceptron across heads reads the logits of up to two
 /// columns on each side.
 const NEIGHBOURS: usize = 2;
@@ -28,19 +33,23 @@ pub(super) fn first_needed(at: &Positions, row: usize, horizon: usize) -> usize 
 
 /// Cuts an attention whose rows see `horizon` positions into blocks; one block if this saves less than a quarter of the pairs.
 pub(super) fn blocks(at: &Positions, horizon: Option<usize>) -> Vec<RowBlock> {
-    let (rows, before) = (at.rows(), at.first_row());
-    let whole = RowBlock { rows: 0..rows.len(), columns: 0..at.cols().len() };
+    let whole = RowBlock { rows: 0..at.rows().len(), columns: 0..at.cols().len() };
     let Some(horizon) = horizon else { return vec![whole] };
-    let size = (horizon / 2).max(SMALLEST);
-    let starts = (0..rows.len()).step_by(size);
-    let blocks = starts.map(|start| {
-        let end = (start + size).min(rows.len());
-        let first = first_needed(at, rows[start], horizon);
-        RowBlock { rows: start..end, columns: first..before + end }
-    });
-    let blocks = blocks.collect::<Vec<_>>();
+    let blocks = of_rows(at, (horizon / 2).max(SMALLEST), Some(horizon));
     let cut = blocks.iter().map(RowBlock::pairs).sum::<usize>();
     if 4 * cut > 3 * whole.pairs() { vec![whole] } else { blocks }
+}
+
+/// Cuts an attention into blocks of `size` rows. The columns of each end at its last row and begin at the first one, or at the
+/// first one within the horizon.
+pub(super) fn of_rows(at: &Positions, size: usize, horizon: Option<usize>) -> Vec<RowBlock> {
+    let (rows, before) = (at.rows(), at.first_row());
+    let block = |start: usize| {
+        let end = (start + size).min(rows.len());
+        let first = horizon.map_or(0, |horizon| first_needed(at, rows[start], horizon));
+        RowBlock { rows: start..end, columns: first..before + end }
+    };
+    (0..rows.len()).step_by(size).map(block).collect()
 }
 
 impl RowBlock {
@@ -73,6 +82,17 @@ mod tests {
             }
             assert_eq!(next, rows);
         }
+    }
+
+    #[test]
+    fn blocks_of_rows_have_the_columns_up_to_their_last_row() {
+        let block = |rows, columns| RowBlock { rows, columns };
+        let at = Positions::contiguous(3, 10);
+        let blocks = [block(0..4, 0..7), block(4..8, 0..11), block(8..10, 0..13)];
+        assert_eq!(of_rows(&at, 4, None), blocks);
+        let near = [block(0..4, 0..7), block(4..8, 1..11), block(8..10, 5..13)];
+        assert_eq!(of_rows(&at, 4, Some(5)), near);
+        assert_eq!(of_rows(&at, 10, None), [block(0..10, 0..13)]);
     }
 
     #[test]

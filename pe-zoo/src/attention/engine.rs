@@ -5,6 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Weights;
 use super::reference::{self, Attended};
+#[cfg(any(feature = "flex", feature = "cube"))]
+use super::{
+    blocks::DENSE_ROWS,
+    by_rows::{AttentionInputs, attend_by_rows},
+};
 use crate::kernels;
 use crate::ops::MatmulPrecision;
 use crate::{Positions, ScoreMod};
@@ -19,8 +24,10 @@ pub enum Engine {
     /// Kernels that process the logits in blocks, without a `T x S` tensor: f32 on Flex; on GPUs
     /// (CUDA, Vulkan, Metal, WebGPU) also narrower types, which are computed in f32. Falls back to
     /// the reference engine for other types, for hard attention, where weights are requested, and
-    /// on GPUs for heads and tables that do not fit into shared memory. [`ScoreMod::support`] tells
-    /// whether a modifier becomes a `T x S` tensor on a device.
+    /// on GPUs for heads and tables that do not fit into shared memory.
+    ///
+    /// [`ScoreMod::support`] tells whether the logits become a tensor on a device. A GPU makes that of 256 rows at a time, and
+    /// makes it again in the backward pass, unless weights are requested.
     Fused,
 }
 
@@ -99,15 +106,30 @@ impl Engine {
         weights: Weights,
     ) -> Attended {
         #[cfg(any(feature = "flex", feature = "cube"))]
-        if self == Self::Fused
-            && weights == Weights::Drop
-            && let Some(output) =
+        if self == Self::Fused && weights == Weights::Drop {
+            if let Some(output) =
                 super::fused::attend(precision, q, k, v, &values, modifier, at, scale)
-        {
-            return Attended { output, weights: None };
+            {
+                return Attended { output, weights: None };
+            }
+            let on_gpu = kernels::of(&q.device()) == Some(kernels::Kernels::Gpu);
+            if on_gpu && at.rows().len() > DENSE_ROWS {
+                let values = &values;
+                let inputs = AttentionInputs { precision, q, k, v, values, modifier, at, scale };
+                let output = attend_by_rows(inputs, DENSE_ROWS, attend_block);
+                return Attended { output, weights: None };
+            }
         }
         #[cfg(not(any(feature = "flex", feature = "cube")))]
         let _ = precision;
         reference::attend(q, k, v, values, modifier, at, scale, weights)
     }
+}
+
+/// Computes a block of rows with the fused engine.
+#[cfg(any(feature = "flex", feature = "cube"))]
+pub(super) fn attend_block(inputs: AttentionInputs<'_>) -> Tensor<4> {
+    let AttentionInputs { precision, q, k, v, values, modifier, at, scale } = inputs;
+    let (values, weights) = (values.clone(), Weights::Drop);
+    Engine::Fused.attend_of(precision, q, k, v, values, modifier, at, scale, weights).output
 }

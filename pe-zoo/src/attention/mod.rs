@@ -1,6 +1,8 @@
 //! Causal multi-head attention that applies any encoding, with a cache for decoding.
 
 mod blocks;
+#[cfg(any(feature = "flex", feature = "cube"))]
+mod by_rows;
 mod cache;
 mod engine;
 #[cfg(any(feature = "flex", feature = "cube"))]

@@ -15,9 +15,10 @@ use crate::{Dims, ScoreMod};
 pub enum Support {
     /// Inside the fused kernels, with memory linear in the length.
     Fused,
-    /// Inside the fused kernels, with a part of the modifier as a dense bias of size `T x S`.
+    /// Inside the fused kernels, with a part of the modifier as a dense bias: one of size `T x S`, or on a GPU one for 256 rows at
+    /// a time, so that memory is linear in the length too.
     Dense,
-    /// By the reference engine, with all logits as a tensor of size `T x S`.
+    /// By the reference engine, with the logits as a tensor: one of size `T x S`, or on a GPU one for 256 rows at a time.
     Reference,
 }
 
@@ -68,7 +69,7 @@ fn modifiers(encoding: &dyn Hooks, dims: &Dims, device: &Device) -> Vec<ScoreMod
     (0..dims.layers).map(|layer| in_layer(encoding, layer, &x, score)).collect()
 }
 
-/// Number of parts of one kind that the kernels compute within one attention, without a tensor of size `T x S`.
+/// Number of parts of one kind that the kernels compute within one attention, without a tensor of all pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Capacity {
     /// No part: each is made dense by the reference engine.

@@ -6,6 +6,7 @@
 //! | `linear_map` | a linear map and its bias |
 //! | `pairs` | which channels are rotated together |
 //! | `input_tensors` | inputs of operations that extend a backend |
+//! | `recomputed` | functions that the backward pass computes again |
 //! | `cpu` | kernels in SIMD for Flex, and the parts that the operations of models share |
 //! | `gpu` | kernels in CubeCL for CUDA, Vulkan, Metal and WebGPU |
 //! | `activation` | activations of feed-forward networks |
@@ -23,6 +24,8 @@ pub(crate) mod linear_map;
 pub(crate) mod operands;
 pub(crate) mod pairs;
 pub(crate) mod precision;
+#[cfg(any(feature = "flex", feature = "cube"))]
+pub(crate) mod recomputed;
 #[cfg(any(feature = "flex", feature = "cube"))]
 pub(crate) mod spec;
 

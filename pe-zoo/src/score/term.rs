@@ -12,6 +12,8 @@ use super::expression::TracedTerm;
 use super::graph::Graph;
 use super::number::Number;
 use super::pair::{Pair, PairTerm};
+#[cfg(any(feature = "flex", feature = "cube"))]
+use super::tensors::{TensorMap, TokenAxes};
 use crate::Positions;
 #[cfg(feature = "flex")]
 use crate::math::lanes::{NARROW, WIDE};
@@ -69,6 +71,17 @@ impl Term {
         assert!(state == 0 || self.token_state.is_some(), "`token_state` of a term is not set");
         let params = self.head_params.as_ref().filter(|_| params > 0);
         (params, self.token_state.as_ref().filter(|_| state > 0))
+    }
+
+    /// Returns the same term of other tensors.
+    #[cfg(any(feature = "flex", feature = "cube"))]
+    pub(super) fn map_tensors(&self, f: &mut impl TensorMap) -> Self {
+        let Self { kernel, head_params, token_state } = self;
+        Self {
+            kernel: Arc::clone(kernel),
+            head_params: head_params.as_ref().map(|params| f.param(params)),
+            token_state: token_state.as_ref().map(|state| f.map(state, TokenAxes::COLUMNS)),
+        }
     }
 
     #[cfg(any(feature = "flex", feature = "cube"))]

@@ -12,6 +12,8 @@ mod tests;
 
 use burn::tensor::{DType, Tensor};
 
+#[cfg(feature = "cube")]
+use super::blocks::DENSE_ROWS;
 use super::reference::LogitInputs;
 #[cfg(feature = "cube")]
 use crate::kernels::spec;
@@ -38,6 +40,15 @@ impl GpuModifier {
         }
     }
 
+    /// Whether a part becomes a tensor of all pairs.
+    fn is_dense(&self, at: &Positions) -> bool {
+        // `with_products` makes these tables dense.
+        let by_distance = |part: &ScoreMod| matches!(part, ScoreMod::Distance { .. });
+        self.modifier.planned(self.kernels).iter().any(|planned| {
+            !planned.in_kernels || (by_distance(planned.part) && !spec::contiguous(at.cols()))
+        })
+    }
+
     fn operands(&self, inputs: &LogitInputs<'_>) -> ModifierOperands {
         ModifierOperands::of(&self.modifier, inputs, self.kernels).with_products(inputs)
     }
@@ -45,7 +56,7 @@ impl GpuModifier {
 
 /// Computes causal attention, `[B, H, T, E]`; `None` if no kernel supports these tensors under this
 /// modifier. Parts of a modifier that the kernels do not support become a dense bias, computed by
-/// the reference engine.
+/// the reference engine; on a GPU only for the rows of one block, and `None` for more.
 #[expect(clippy::too_many_arguments, reason = "the six tensors of one formula")]
 pub(crate) fn attend(
     precision: MatmulPrecision,
@@ -80,7 +91,11 @@ pub(crate) fn attend(
                 && (!needs.from_zero || at.cols().first() == Some(&0))
                 && (!needs.all_rows || at.first_row() == 0)
                 && kernels::gpu::on_cores(&q.device(), precision, q.dims(), values.dims(), needs);
-            let operands = GpuModifier::new(modifier, on_cores, at.cols().len()).operands(&inputs);
+            let modifier = GpuModifier::new(modifier, on_cores, at.cols().len());
+            if at.rows().len() > DENSE_ROWS && modifier.is_dense(at) {
+                return None;
+            }
+            let operands = modifier.operands(&inputs);
             let (operands, spec) = operands.operands(&inputs, &values, precision);
             kernels::gpu::attend(&q.device(), operands, spec).map(|output| output.cast(dtype))
         }

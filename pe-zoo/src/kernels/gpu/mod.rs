@@ -57,7 +57,7 @@ mod linear;
 mod logits;
 mod mma;
 mod op;
-mod operation;
+pub(crate) mod operation;
 mod product;
 mod results;
 mod scatter;

@@ -16,7 +16,7 @@ use burn_cubecl::tensor::CubeTensor;
 use crate::kernels::input_tensors::InputTensors;
 
 /// Differentiable operation on f32 tensors with `N` inputs. Its fields are everything that is not differentiated.
-pub(super) trait CubeOperation<const N: usize>: Clone + Debug + Send + 'static {
+pub(crate) trait CubeOperation<const N: usize>: Clone + Debug + Send + 'static {
     /// Whether the operation reads inputs and the gradient of its output in any order of their axes. Otherwise it gets them in
     /// row-major order.
     const STRIDED: bool = false;
@@ -38,7 +38,7 @@ pub(super) trait CubeOperation<const N: usize>: Clone + Debug + Send + 'static {
 }
 
 /// Applies an operation to tensors on a GPU, differentiated or not.
-pub(super) fn apply<const N: usize, const D: usize>(
+pub(crate) fn apply<const N: usize, const D: usize>(
     operation: impl CubeOperation<N>,
     inputs: [burn::backend::DispatchTensor; N],
 ) -> Tensor<D> {

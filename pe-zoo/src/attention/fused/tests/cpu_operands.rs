@@ -4,11 +4,10 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::{sigmoid, softplus};
 
 use super::{
-    Leaves, ODD, Sizes, Way, compare, compare_at, compare_ways, contextual, decay, dense, distance,
-    positions, query_distance, slope, tensor,
+    Attend, Leaves, ODD, Sizes, Way, compare, compare_at, compare_ways, contextual, decay, dense,
+    distance, positions, query_distance, reference, slope, tensor,
 };
 use crate::ScoreMod;
-use crate::attention::Engine;
 use crate::score::{
     Beyond, FarPairs, FarProducts, HeadMlp, LogitScaling, PositionMlp, Reflected, StepPrices,
     TokenPrice,
@@ -33,7 +32,12 @@ pub(super) fn position_mlp(
     PositionMlp { c, threshold, eps: 1e-6, w1, b1, w2, b2, negative_slope }
 }
 
-fn head_mlp(sizes: &Sizes, leaves: &mut Leaves, taps: usize, base: Option<ScoreMod>) -> ScoreMod {
+pub(super) fn head_mlp(
+    sizes: &Sizes,
+    leaves: &mut Leaves,
+    taps: usize,
+    base: Option<ScoreMod>,
+) -> ScoreMod {
     let planes = sizes.heads * if base.is_some() { 2 } else { 1 };
     let (w1, c1) = (tensor([5, taps * planes], 0.3, 51), tensor([5], 0.5, 52));
     let (w2, c2) = (tensor([sizes.heads, taps * 5], 0.4, 53), tensor([sizes.heads], 0.5, 54));
@@ -75,7 +79,7 @@ pub(super) fn token_price(
     ScoreMod::TokenPrice(TokenPrice { rate, keys, queries })
 }
 
-fn row_distance(sizes: &Sizes, leaves: &mut Leaves, beyond: Beyond) -> ScoreMod {
+pub(super) fn row_distance(sizes: &Sizes, leaves: &mut Leaves, beyond: Beyond) -> ScoreMod {
     let table = tensor([5, 23], 1.0, 69);
     leaves.two.push(table.clone());
     let vectors = per_token(sizes, leaves, [sizes.rows, 5], 70);
@@ -97,7 +101,7 @@ fn distance_tables_of_vectors_of_the_rows() {
     });
 }
 
-fn step_prices(sizes: &Sizes, leaves: &mut Leaves) -> ScoreMod {
+pub(super) fn step_prices(sizes: &Sizes, leaves: &mut Leaves) -> ScoreMod {
     let slopes = tensor([sizes.heads], 0.3, 64);
     leaves.one.push(slopes.clone());
     let queries = per_token(sizes, leaves, [sizes.rows, 6], 65);
@@ -112,14 +116,14 @@ fn step_prices_of_more_channels_of_zeros() {
         other => other,
     };
     let at = &positions(&ODD)[0];
-    let ways = [&step_prices as Way<'_>, &padded].map(|make| (Engine::Reference, make));
+    let ways = [&step_prices as Way<'_>, &padded].map(|make| (reference as Attend, make));
     compare_ways(&ODD, at, 1.0, ways, || {
         let shape = |tokens| [ODD.batch, ODD.heads, tokens, ODD.head_dim];
         (tensor(shape(ODD.rows), 1.0, 1), tensor(shape(ODD.columns), 1.0, 2))
     });
 }
 
-fn reflected(sizes: &Sizes, leaves: &mut Leaves) -> ScoreMod {
+pub(super) fn reflected(sizes: &Sizes, leaves: &mut Leaves) -> ScoreMod {
     let directions = per_token(sizes, leaves, [sizes.columns, sizes.head_dim], 67);
     let length = (directions.clone().powi_scalar(2).sum_dim(3) + 1e-6).sqrt();
     let strengths = sigmoid(per_token(sizes, leaves, [sizes.columns, 1], 68)) * 2.0;
@@ -228,7 +232,7 @@ fn products_of_reflected_queries_and_keys() {
     });
 }
 
-fn far_products(sizes: &Sizes, leaves: &mut Leaves, pairs: FarPairs) -> ScoreMod {
+pub(super) fn far_products(sizes: &Sizes, leaves: &mut Leaves, pairs: FarPairs) -> ScoreMod {
     let queries = per_token(sizes, leaves, [sizes.rows, sizes.head_dim], 69);
     let keys = per_token(sizes, leaves, [sizes.columns, sizes.head_dim], 70);
     ScoreMod::FarProducts(FarProducts { queries, keys, pairs })
@@ -272,7 +276,7 @@ fn products_of_other_vectors_of_other_chunks() {
 }
 
 /// Running sums of decays of up to `-fastest` per token.
-fn channel_decay(sizes: &Sizes, leaves: &mut Leaves, fastest: f64) -> ScoreMod {
+pub(super) fn channel_decay(sizes: &Sizes, leaves: &mut Leaves, fastest: f64) -> ScoreMod {
     let gates = sigmoid(per_token(sizes, leaves, [sizes.columns, sizes.head_dim], 71));
     ScoreMod::ChannelDecay { cumulative: (gates * -fastest).cumsum(2) }
 }

@@ -1,5 +1,6 @@
 //! Compares the fused engine with the reference engine: outputs and all gradients.
 
+mod by_rows;
 mod cpu_operands;
 mod extremes;
 #[cfg(feature = "cube")]
@@ -11,8 +12,11 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+use crate::attention::by_rows::AttentionInputs;
+use crate::attention::engine::attend_block as fused;
 use crate::attention::{Engine, Weights};
 use crate::init::standard_normal;
+use crate::ops::MatmulPrecision;
 use crate::score::{
     Beyond, Contextual, ContextualFunction, Current, GateSource, HiddenActivation, LogitScaling,
     Perceptron, Remainder, StickBreakingRule,
@@ -75,13 +79,16 @@ fn compare_leaves(
     make: Make,
     queries_and_keys: impl Fn() -> (Tensor<4>, Tensor<4>),
 ) {
-    compare_ways(
-        sizes,
-        at,
-        spread,
-        [(Engine::Fused, make), (Engine::Reference, make)],
-        queries_and_keys,
-    );
+    compare_ways(sizes, at, spread, [(fused, make), (reference, make)], queries_and_keys);
+}
+
+/// Function that computes attention, such as an engine.
+type Attend = fn(AttentionInputs<'_>) -> Tensor<4>;
+
+fn reference(inputs: AttentionInputs<'_>) -> Tensor<4> {
+    let AttentionInputs { q, k, v, values, modifier, at, scale, .. } = inputs;
+    let (values, weights) = (values.clone(), Weights::Drop);
+    Engine::Reference.attend(q, k, v, values, modifier, at, scale, weights).output
 }
 
 /// Compares the outputs and gradients of two engines, or of two ways to write a modifier.
@@ -89,10 +96,10 @@ fn compare_ways<M: Fn(&Sizes, &mut Leaves) -> ScoreMod>(
     sizes: &Sizes,
     at: &Positions,
     spread: f64,
-    ways: [(Engine, M); 2],
+    ways: [(Attend, M); 2],
     queries_and_keys: impl Fn() -> (Tensor<4>, Tensor<4>),
 ) {
-    let run = |(engine, make): (Engine, M)| {
+    let run = |(attend, make): (Attend, M)| {
         let Sizes { batch, heads, rows, columns, head_dim, value_dim } = *sizes;
         let (q, k) = queries_and_keys();
         let v = tensor([batch, heads, columns, head_dim], spread, 3);
@@ -104,16 +111,22 @@ fn compare_ways<M: Fn(&Sizes, &mut Leaves) -> ScoreMod>(
             two: vec![],
             one: vec![],
         };
-        let mut modifier = make(sizes, &mut leaves);
-        if let ScoreMod::Contextual(Contextual { gates: GateSource::QueryValue, .. }) =
-            &mut modifier
-        {
-            leaves.four.push(v.clone());
-        }
+        let modifier = make(sizes, &mut leaves);
         let scale = 1.0 / (head_dim as f64).sqrt();
-        let output = engine.attend(&q, &k, &v, values, &modifier, at, scale, Weights::Drop).output;
+        let output = attend(AttentionInputs {
+            precision: MatmulPrecision::F32,
+            q: &q,
+            k: &k,
+            v: &v,
+            values: &values,
+            modifier: &modifier,
+            at,
+            scale,
+        });
         let grads = (output.clone() * upstream).sum().backward();
-        let mut all = vec![("output", numbers(output))];
+        // Only gates read `v`, and no others give it a gradient.
+        let of_v = v.grad(&grads).map(numbers).unwrap_or_default();
+        let mut all = vec![("output", numbers(output)), ("v", of_v)];
         let grad = "missing gradient";
         all.extend(leaves.four.iter().map(|l| ("[.;4]", numbers(l.grad(&grads).expect(grad)))));
         all.extend(leaves.three.iter().map(|l| ("[.;3]", numbers(l.grad(&grads).expect(grad)))));

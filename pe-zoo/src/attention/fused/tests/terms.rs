@@ -58,7 +58,7 @@ impl PairTerm<0> for Squashed {
     }
 }
 
-fn everything(sizes: &Sizes, leaves: &mut Leaves) -> ScoreMod {
+pub(super) fn everything(sizes: &Sizes, leaves: &mut Leaves) -> ScoreMod {
     let params = tensor([sizes.heads, 3], 0.7, 31);
     let state = tensor([sizes.batch, sizes.heads, sizes.columns, 2], 0.3, 32);
     leaves.two.push(params.clone());
@@ -125,7 +125,7 @@ fn a_modifier_for_cores_has_the_same_outputs_and_gradients() {
         let for_cores = |sizes: &Sizes, leaves: &mut Leaves| {
             make(sizes, leaves).for_cores(sizes.columns).unwrap()
         };
-        let ways = [&make as Way<'_>, &for_cores].map(|make| (Engine::Reference, make));
+        let ways = [&make as Way<'_>, &for_cores].map(|make| (reference as Attend, make));
         compare_ways(&sizes, &at, 1.0, ways, || {
             let shape = [sizes.batch, sizes.heads, sizes.columns, sizes.head_dim];
             (tensor(shape, 1.0, 1), tensor(shape, 1.0, 2))
