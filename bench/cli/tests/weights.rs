@@ -198,7 +198,7 @@ fn the_weights_of_the_best_validation_are_kept_beside_the_last() {
     let suite = format!("{KEPT}weights = \"best\"");
     place.suite(&suite);
     let said = place.run("a", &[]);
-    assert!(said.contains("the best ones are evaluated"), "{said}");
+    assert!(said.contains("the best weights are evaluated"), "{said}");
     place.run("b", &[]);
     let at = |record: &RunRecord| record.weights.as_ref().map(|weights| weights.at);
     let best = place.records("a").into_iter().filter(|record| at(record) == Some(WeightsAt::Best));

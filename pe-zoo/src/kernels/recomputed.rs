@@ -47,9 +47,9 @@ pub(crate) fn recomputed(
 
 /// Function of [`recomputed`], as an operation of the backends that can extend Burn.
 #[derive(Clone)]
-struct Recomputed(Arc<Function>);
+struct Recomputed(Arc<TensorFunction>);
 
-type Function = dyn Fn(&[DispatchTensor]) -> Tensor<4> + Send + Sync;
+type TensorFunction = dyn Fn(&[DispatchTensor]) -> Tensor<4> + Send + Sync;
 
 impl fmt::Debug for Recomputed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

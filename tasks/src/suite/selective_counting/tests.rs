@@ -132,7 +132,7 @@ fn bad_settings_and_lengths_name_the_field() {
         (r#"{"min_len": 8, "answer": "digits"}"#, "min_len is 8, must be between 9 and"),
         (
             r#"{"min_len": 1024, "max_count": 1}"#,
-            "min_len is 1024, must be at most 17 tokens, beyond",
+            "min_len is 1024, must be at most 17 tokens, because",
         ),
     ] {
         let config: SelectiveCountingConfig = serde_json::from_str(json).unwrap();
