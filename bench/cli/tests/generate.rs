@@ -130,7 +130,11 @@ fn benchmarks_are_answered_and_scored() {
     assert_eq!(shown[0]["log_likelihoods"].as_array().unwrap().len(), 2);
     let output = run(&[&letters[..1], &["--shots", "2", "--examples", &examples]].concat());
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success() && said.contains("at most 1, the number of examples of subject `birds`"), "{said}");
+    assert!(
+        !output.status.success()
+            && said.contains("at most 1, the number of examples of subject `birds`"),
+        "{said}"
+    );
     for (option, value, expected) in
         [("--tokens", "4", "the model writes no answer"), ("--options", "letters", "no item is")]
     {
