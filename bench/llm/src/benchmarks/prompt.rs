@@ -125,7 +125,8 @@ mod tests {
         let text = shots.before(&item(Some("sums"), "4?"), PromptStyle::Texts).unwrap();
         assert_eq!(text, "Question: 1?\nAnswer: two\n\nQuestion: 3?\nAnswer: two\n\n");
         let said = shots.before(&item(Some("birds"), "4?"), PromptStyle::Texts).unwrap_err();
-        assert!(said.to_string().contains("has 1 of subject `birds` besides"), "{said}");
+        let expected = "at most 1, the number of examples of subject `birds`";
+        assert!(said.to_string().contains(expected), "{said}");
         let write = |input: &str| BenchmarkItem::Write {
             input: input.to_owned(),
             outputs: vec!["y".to_owned()],
