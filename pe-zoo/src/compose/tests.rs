@@ -172,7 +172,7 @@ fn facts_of_combinations_are_those_of_their_parts_together() {
         ),
         (
             "cope{layers={type=first}}+path",
-            "acts on logits, state; content dependent, ignores positions, reads vectors, replaces products, shift invariant; dense on GPUs",
+            "acts on logits, state; content dependent, ignores positions, reads vectors, replaces products, shift invariant; dense on GPUs in f32",
         ),
         ("learned-absolute+(alibi/rope)", "acts on embedding, query, key, logits; limited length"),
         (

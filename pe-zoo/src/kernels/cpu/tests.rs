@@ -153,9 +153,9 @@ fn one_two_and_four_threads_give_the_same_bits() {
         // The output and a gradient for every operand but the slopes of contextual positions, and
         // the hidden layer where there is none.
         let absent = if activation.is_some() { 1 } else { 2 };
-        // Twenty-three operands of other modifiers; a base bias from a table has no piecewise linear one, reflected products are
-        // neither of far pairs nor of channels that decay, and boundaries between pieces are for the GPU.
-        let absent = absent + if cpu_only { 7 } else { 23 };
+        // Twenty-four operands of other modifiers; a base bias from a table has no piecewise linear one, reflected products are
+        // neither of far pairs nor of channels that decay, and boundaries between pieces and products within chunks are for the GPU.
+        let absent = absent + if cpu_only { 8 } else { 24 };
         assert!(expected.iter().flatten().all(|bits| f32::from_bits(*bits).is_finite()));
         assert_eq!(expected.len(), 1 + SLOTS - absent);
         for threads in [2, 4] {

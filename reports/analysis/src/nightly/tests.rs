@@ -157,7 +157,7 @@ fn a_step_that_asks_for_more_memory_or_takes_more_instructions_fails() {
     assert!(!verdict.passes());
     assert_eq!(
         verdict.lines()[0],
-        "FAIL cost: rope on d: allocations of a training step 5000 -> 5006"
+        "FAIL cost: rope on `d`: allocations of a training step 5000 -> 5006"
     );
     let verdict = judged(&night(), &more);
     assert_eq!((verdict.passes(), verdict.falls.len()), (true, 1));
@@ -205,7 +205,7 @@ fn what_was_not_counted_is_told_and_other_processors_are_not_compared() {
     let text = judged(&none(&night()), &night()).lines().join("\n");
     assert!(
         text.contains(
-            "not compared: instructions of a training step: 2 cells with counts in the baseline"
+            "not compared: instructions of a training step: 2 cells counted in the baseline, but not"
         ),
         "{text}"
     );
@@ -260,7 +260,7 @@ fn cells_that_are_gone_broken_or_another_question_fail() {
     let lost = with(&night(), "rope", |_, r| {
         r.evals.pop();
     });
-    assert!(judged(&lost, &night()).incomparable[0].reason.contains("sparse at length 128"));
+    assert!(judged(&lost, &night()).incomparable[0].reason.contains("`sparse` at length 128"));
     // A cell that failed in the baseline does not fail the gate, and new cells warn.
     assert!(judged(&broken, &broken).passes());
     let verdict = judged(&night(), &gone);
