@@ -46,7 +46,7 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         ),
         (vec!["stability", "key", "--tokens", "18446744073709551615"], "a whole number from 0 to"),
         (vec!["stability", "key", "--offset", "18446744073709551615"], "a whole number from 0 to"),
-        (vec!["inspect", "key", "--sample", "1000000000"], "not in 0..="),
+        (vec!["inspect", "key", "--sample", "1000000000"], "a whole number from 0 to"),
         (vec!["extend", "key", "--methods", "yarn,yarn"], "--methods lists yarn twice"),
         (vec!["run", "quik"], "unknown suite `quik` (did you mean `quick`?); or give the path"),
         (vec!["run", empty], "is a folder, but a suite is a TOML file or a built-in name"),

@@ -129,7 +129,7 @@ fn planted_regressions_are_caught_and_nothing_else_is() {
         record.write(Path::new(&slow)).unwrap();
     }
     let (code, said) = judge(&slow, &[]);
-    assert!(code == 0 && said.contains("warning: rope on text-0: step"), "{code}: {said}");
+    assert!(code == 0 && said.contains("warning: rope on `text-0`: step"), "{code}: {said}");
 
     // What was meant is accepted, and is quiet from then on.
     let (code, said) = judge(&wrong, &["--accept"]);
