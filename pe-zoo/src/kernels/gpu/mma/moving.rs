@@ -150,6 +150,18 @@ impl MovingRows {
         }
     }
 
+    /// Reads the rows that [`save`](Self::save) has written.
+    pub(super) fn load(&mut self, from: &Box<[FactorPair]>, first: usize) {
+        #[unroll]
+        for n in 0..comptime![self.width / ACROSS] {
+            #[unroll]
+            for eight in 0..2usize {
+                let at = first + UNIT_POS_PLANE as usize + comptime![(n * 2 + eight) * 32];
+                self.rows.index_mut(n)[eight] = SumPair::cast_from(from[at]);
+            }
+        }
+    }
+
     /// Writes the rounded rows to a block in shared memory, from `first_row` on.
     pub(super) fn store(&self, tile: &mut Shared<[Piece]>, first_row: usize) {
         let lane = UNIT_POS_PLANE as usize;
@@ -163,28 +175,6 @@ impl MovingRows {
                 pairs[place(row, comptime![n].runtime(), width) * 4 + lane % 4] =
                     FactorPair::cast_from(self.rows.index(n)[eight]);
             }
-        }
-    }
-}
-
-/// Copies what [`MovingRows::save`] has written to a block in shared memory, from `first_row` on.
-#[cube]
-pub(super) fn restore(
-    from: &Box<[FactorPair]>,
-    first: usize,
-    tile: &mut Shared<[Piece]>,
-    first_row: usize,
-    #[comptime] width: usize,
-) {
-    let lane = UNIT_POS_PLANE as usize;
-    let pairs = tile.with_vector_size_mut::<Const<2>>();
-    #[unroll]
-    for n in 0..comptime![width / ACROSS] {
-        #[unroll]
-        for eight in 0..2usize {
-            let row = first_row + lane / 4 + comptime![eight * 8];
-            pairs[place(row, comptime![n].runtime(), width) * 4 + lane % 4] =
-                from[first + lane + comptime![(n * 2 + eight) * 32]];
         }
     }
 }

@@ -11,9 +11,7 @@ use super::blocks::{Blocks, add_mix};
 use super::config::{ACROSS, Channels, MmaConfig, OWNED, PLANES, STEP};
 use super::copies::sync_copies;
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
-use super::moving::{
-    DIRECTIONS, MapBlocks, MovingRows, UPDATES, read_products, restore, write_products,
-};
+use super::moving::{DIRECTIONS, MapBlocks, MovingRows, UPDATES, read_products, write_products};
 use super::rows::RowStatistics;
 use super::tile::{
     FactorPair, LeftFactors, Piece, Results, SumPair, add_dot, add_transposed_mix, left_factors,
@@ -263,8 +261,9 @@ fn step(
         tiles.keys.fetch(&inputs.k, walk.begin + column, 0usize);
         tiles.keys.store(0usize);
         tiles.fetch_maps(inputs, walk, columns, config);
-        let first = meeting(sizes, walk, columns, config);
-        restore(&out.met, first, &mut tiles.queries.tile, walk.of_plane, width);
+        let mut queries = MovingRows::new(config);
+        queries.load(&out.met, meeting(sizes, walk, columns, config));
+        queries.store(&mut tiles.queries.tile, walk.of_plane);
     }
     sync_copies(transfer);
     let mut products = zeros(comptime![OWNED / ACROSS], 1usize);
